@@ -3,9 +3,9 @@
 # A folder with one idea becomes a static library of its own, `ddpsim_` and the folder's path:
 # ddpsim_model_base for model/base. LINKS are the rooms and libraries its headers show, PRIVATE
 # those that only its sources need. EXCLUDE names sources of the folder that the caller compiles
-# otherwise. Optimised, a room is compiled several files at once, in about half the time: no two of
-# its files may give one name of their own to different things. Headers are included from the
-# project's root. tools/check_includes holds every #include against the same arrows.
+# otherwise. Headers are included from the project's root. tools/check_includes holds every #include
+# against the same arrows.
+include(${CMAKE_CURRENT_LIST_DIR}/unity.cmake)
 function(ddpsim_room folder)
   cmake_parse_arguments(room "" "" "LINKS;PRIVATE;EXCLUDE" ${ARGN})
   string(REPLACE "/" "_" target "ddpsim_${folder}")
@@ -18,13 +18,10 @@ function(ddpsim_room folder)
     add_library(${target} STATIC ${sources})
     set(visibility PUBLIC)
     target_link_libraries(${target} PRIVATE ${room_PRIVATE})
+    ddpsim_unity(${target})
   else()
     add_library(${target} INTERFACE)
     set(visibility INTERFACE)
-  endif()
-  if(sources AND CMAKE_BUILD_TYPE STREQUAL "Release")
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
-    target_compile_options(${target} PRIVATE -Wno-shadow)  # of another file's names
   endif()
   target_sources(${target} ${visibility} FILE_SET HEADERS
     BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})

@@ -20,9 +20,9 @@ namespace ddpsim {
 namespace {
 
 using namespace eager;
-constexpr std::int64_t side = 300;                       // torchvision resizes every picture
-constexpr int stages = 5;                                // of VGG-16, between its pools
-constexpr std::array<int, 6> anchors{4, 6, 6, 6, 4, 4};  // boxes around a place of each size
+constexpr std::int64_t side = 300;                          // torchvision resizes every picture
+constexpr int vgg_stages = 5;                               // of VGG-16, between its pools
+constexpr std::array<int, 6> anchors_of{4, 6, 6, 6, 4, 4};  // boxes around a place of each size
 
 /// The number of every channel's vector at a place becomes a share of its length, times a factor
 /// that is trained.
@@ -66,7 +66,7 @@ void add_convolution(Modules& modules, const PictureModules& x, const std::strin
 void append_features(Workload& workload, const PictureModules& x, Pictures& pictures,
                      int trained_stages) {
   constexpr std::array<std::array<int, 2>, 4> runs{{{64, 2}, {128, 2}, {256, 3}, {512, 3}}};
-  const int frozen_stages = stages - trained_stages;
+  const int frozen_stages = vgg_stages - trained_stages;
   int number = 0;
   for (int stage = 0; stage < 4; ++stage) {
     const auto [channels, convolutions] = runs[static_cast<std::size_t>(stage)];
@@ -102,7 +102,7 @@ Modules fifth_stage(const PictureModules& x, Pictures& pictures) {
 void check(const SsdShape& shape, const WorkloadSize& size) {
   require_positive(size.batch, "batch");
   require_positive(shape.classes, "classes");
-  if (shape.trained_stages < 2 || shape.trained_stages > stages)
+  if (shape.trained_stages < 2 || shape.trained_stages > vgg_stages)
     throw std::invalid_argument(fmt::format(
         "trained_stages: an SSD trains 2 to 5 of VGG-16's stages, got {}", shape.trained_stages));
   require_countable("an activation", {size.batch, side, side, 64});
@@ -154,8 +154,8 @@ Workload ssd_workload(const SsdShape& shape, const WorkloadSize& size) {
       Pictures level = sizes[i];
       if (classes > heads) modules.push_back(x.fork(fmt::format("fork.{}", i), level));
       modules.push_back(x.convolution(fmt::format("module_list.{}", i), level,
-                                      std::int64_t{anchors[i]} * columns, {3, 1, 1}, true));
-      boxes += anchors[i] * level.places();
+                                      std::int64_t{anchors_of[i]} * columns, {3, 1, 1}, true));
+      boxes += anchors_of[i] * level.places();
       predictions.push_back(level);
     }
     modules.push_back(joined_predictions(x, "joined", predictions));

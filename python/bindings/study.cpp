@@ -19,7 +19,7 @@ WhatIfs& what_ifs_of(PyObject* self) {
   return *reinterpret_cast<Study*>(self)->what_ifs;
 }
 
-PyObject* create(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+PyObject* create_study(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
     std::array<char*, 2> names{const_cast<char*>("request"), nullptr};
     PyObject* text = nullptr;
@@ -37,7 +37,7 @@ PyObject* create(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   });
 }
 
-void destroy(PyObject* self) {
+void destroy_study(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   delete reinterpret_cast<Study*>(self)->what_ifs;
   PyObject_Free(self);
@@ -118,8 +118,8 @@ PyObject* make_study_type() {
                                   {}};
   static PyGetSetDef properties[] = {
       {"name", name, nullptr, nullptr, nullptr}, {"ranks", ranks, nullptr, nullptr, nullptr}, {}};
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(create)},
-                         {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(create_study)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(destroy_study)},
                          {Py_tp_methods, methods},
                          {Py_tp_getset, properties},
                          {0, nullptr}};

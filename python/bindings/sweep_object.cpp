@@ -24,7 +24,7 @@ SharedSweep& sweep_of(PyObject* self) {
   return reinterpret_cast<Object*>(self)->asked->sweep;
 }
 
-PyObject* create(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+PyObject* create_sweep(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   return guarded([&]() -> PyObject* {
     std::array<char*, 2> names{const_cast<char*>("request"), nullptr};
     PyObject* text = nullptr;
@@ -42,7 +42,7 @@ PyObject* create(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
   });
 }
 
-void destroy(PyObject* self) {
+void destroy_sweep(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   delete reinterpret_cast<Object*>(self)->asked;
   PyObject_Free(self);
@@ -131,8 +131,8 @@ PyObject* make_shared_sweep_type() {
   static PyGetSetDef properties[] = {{"points", points, nullptr, nullptr, nullptr},
                                      {"origin", origin, nullptr, nullptr, nullptr},
                                      {}};
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(create)},
-                         {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(create_sweep)},
+                         {Py_tp_dealloc, reinterpret_cast<void*>(destroy_sweep)},
                          {Py_tp_methods, methods},
                          {Py_tp_getset, properties},
                          {0, nullptr}};

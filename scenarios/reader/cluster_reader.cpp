@@ -72,7 +72,7 @@ struct Collectives {
   ForcedChoice forced;
 };
 
-const Map<FixedInterference>& interference_map() {
+const Map<FixedInterference>& fixed_interference_map() {
   static const auto map =
       Map<FixedInterference>("interference",
                              "How much computation and communication slow each other while both "
@@ -88,8 +88,8 @@ const Map<FixedInterference>& interference_map() {
 }
 
 /// `auto`, or a mapping.
-Value<std::optional<FixedInterference>> interference_value() {
-  const auto mapping = value::mapping(&interference_map);
+Value<std::optional<FixedInterference>> fixed_interference() {
+  const auto mapping = value::mapping(&fixed_interference_map);
   return {value::either({{value::word("auto", "the law, or what was measured")}, mapping.type}),
           [=](const Yaml& given) -> std::optional<FixedInterference> {
             if (given.is_map()) return mapping.read(given);
@@ -476,7 +476,7 @@ void add_costs(Map<ClusterDraft>& map) {
                  .example = "{law: nccl, algorithm: ring, protocol: simple, channels: 16}",
                  .elsewhere = {{"backend", "torch.distributed's"}},
                  .short_for = {"law"}})
-      .key_taken("interference", interference_value(),
+      .key_taken("interference", fixed_interference(),
                  [](ClusterDraft& cluster, std::optional<FixedInterference> fixed) {
                    if (fixed) cluster.interference = fixed;
                  },

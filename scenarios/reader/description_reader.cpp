@@ -15,11 +15,11 @@ namespace ddpsim {
 namespace {
 
 // What no real step comes near, and what keeps every later sum inside 64 bits.
-constexpr std::int64_t most_extent = std::int64_t{1} << 40;
+constexpr std::int64_t most_elements = std::int64_t{1} << 40;
 constexpr std::int64_t most_bytes = std::int64_t{1} << 50;  ///< of one kernel
 constexpr double most_step_bytes = 0x1p60;
 constexpr double most_step_flops = 1e19;
-constexpr double most_elements = 0x1p48;       ///< of all parameters
+constexpr double most_parameters = 0x1p48;     ///< of all parameters
 constexpr std::size_t most_entries = 200'000;  ///< of a list of mappings
 
 /// A list of mappings that is counted before it is read: aliases make short files long.
@@ -77,7 +77,7 @@ void finish_kernel(DescribedKernel& kernel, const YamlMap& map) {
 /// Reads a key that no longer says anything.
 void ignored(DescribedKernel&, const Yaml&) {}
 
-const Map<DescribedKernel>& kernel_map() {
+const Map<DescribedKernel>& described_kernel_map() {
   const auto bytes = [] { return value::whole<std::int64_t>(0, most_bytes); };
   static const auto map =
       Map<DescribedKernel>("described_kernel", "A kernel of the step, each distinct one once.")
@@ -296,7 +296,7 @@ void finish_parameter(DescribedParameter& parameter, const YamlMap& map) {
     rows->fail("rows are a sparse gradient's: say sparse: true");
   double elements = 1;
   for (const std::int64_t extent : parameter.shape) elements *= static_cast<double>(extent);
-  if (elements > most_elements)
+  if (elements > most_parameters)
     map.find("shape")->fail(
         fmt::format("{:.3g} elements are more than any memory holds", elements));
   if (parameter.unused) return;
@@ -313,7 +313,7 @@ const Map<DescribedParameter>& parameter_map() {
                 .example = "blocks.0.weight",
                 .required = true})
           .key("shape",
-               value::list_of(value::whole<std::int64_t>(1, most_extent),
+               value::list_of(value::whole<std::int64_t>(1, most_elements),
                               "a list of whole numbers, such as [768, 768]"),
                &DescribedParameter::shape,
                {.meaning = "Its shape.", .example = "[768, 768]", .required = true})
@@ -332,7 +332,8 @@ const Map<DescribedParameter>& parameter_map() {
           .key("sparse", value::boolean(), &DescribedParameter::sparse,
                {.meaning = "Whether its gradient is sparse, as an embedding's may be: it is "
                            "reduced by itself."})
-          .key("rows", value::whole<std::int64_t>(1, most_extent), &DescribedParameter::sparse_rows,
+          .key("rows", value::whole<std::int64_t>(1, most_elements),
+               &DescribedParameter::sparse_rows,
                {.meaning = "How many rows a sparse gradient sends.",
                 .otherwise = "all of them",
                 .example = "512"})
@@ -387,7 +388,7 @@ const Map<BufferGroup>& frozen_map() {
                        "buffers.")
           .key("tensors", value::whole(1, 1'000'000), &BufferGroup::tensors,
                {.meaning = "How many there are.", .example = "190", .required = true})
-          .key("bytes", value::whole<std::int64_t>(1, most_extent),
+          .key("bytes", value::whole<std::int64_t>(1, most_elements),
                [](auto& group) -> auto& { return group.size.count; },
                {.meaning = "How many bytes they have together.",
                 .example = "1594613760",
@@ -401,7 +402,7 @@ const Map<BufferGroup>& buffers_map() {
                        "Tensors of one type that are not trained but kept alike on all ranks.")
           .key("tensors", value::whole(1, 1'000'000), &BufferGroup::tensors,
                {.meaning = "How many there are.", .example = "106", .required = true})
-          .key("bytes", value::whole<std::int64_t>(1, most_extent),
+          .key("bytes", value::whole<std::int64_t>(1, most_elements),
                [](auto& group) -> auto& { return group.size.count; },
                {.meaning = "How many bytes they have together.",
                 .example = "212992",
@@ -478,7 +479,7 @@ void check_parameters(const WorkloadDescription& description, const YamlMap& map
     double own = 1;
     for (const std::int64_t extent : parameter.shape) own *= static_cast<double>(extent);
     elements += own;
-    if (elements > most_elements)
+    if (elements > most_parameters)
       entry(map, "parameters", p)
           .fail(fmt::format("up to this parameter there are {:.3g} elements: more than any memory "
                             "holds",
@@ -615,7 +616,8 @@ Map<WorkloadDescription> make_map() {
                        "and results are marked as partial.",
             .otherwise = "there are none",
             .example = "[mylib::op x 3]"})
-      .key("kernels", counted(value::list_of(value::mapping(&kernel_map), "a list of kernels")),
+      .key("kernels",
+           counted(value::list_of(value::mapping(&described_kernel_map), "a list of kernels")),
            &D::kernels,
            {.meaning = "The kernels of the step, each distinct one once.",
             .example = "[{op: aten.gelu, kind: memory, read: 4096, written: 4096}]",

@@ -244,7 +244,7 @@ std::string explained_word(const std::string& word, const std::vector<GlossaryEn
   return text;
 }
 
-std::string units_of(Quantity quantity) {
+std::string listed_units(Quantity quantity) {
   std::string text;
   for (const std::string_view unit : unit_names(quantity))
     text += fmt::format("{}`{}`", text.empty() ? "" : ", ", unit);
@@ -284,10 +284,11 @@ class Page {
         "Every quantity carries its unit, with or without a blank before it; a bare number where a "
         "unit is needed is an error.");
     text_ += "\n";
-    bullet("Times: " + units_of(Quantity::duration) + ".");
-    bullet("Sizes: " + units_of(Quantity::bytes) + ". KiB, MiB, GiB and TiB are powers of 1024.");
-    bullet("Rates of bytes or bits: " + units_of(Quantity::bandwidth) + ".");
-    bullet("Rates of floating-point operations: " + units_of(Quantity::flop_rate) + ".");
+    bullet("Times: " + listed_units(Quantity::duration) + ".");
+    bullet("Sizes: " + listed_units(Quantity::bytes) +
+           ". KiB, MiB, GiB and TiB are powers of 1024.");
+    bullet("Rates of bytes or bits: " + listed_units(Quantity::bandwidth) + ".");
+    bullet("Rates of floating-point operations: " + listed_units(Quantity::flop_rate) + ".");
     bullet("Prices per hour: three capital letters for the currency, such as 2.5 USD/h.");
     paragraph(
         "Names of a closed set and of the catalogue match in any case. Unknown and repeated keys "

@@ -26,7 +26,7 @@ std::vector<std::string> kept(const std::vector<std::string>& command,
   return lines;
 }
 
-std::vector<std::string> run(const std::vector<std::string>& more) {
+std::vector<std::string> notes_of_run(const std::vector<std::string>& more) {
   return kept(in_fp32({"run", first_example}, more));
 }
 
@@ -39,12 +39,12 @@ TEST_CASE("another device beside links that it is not joined by gets one note",
                              Catch::Contains("--vary cluster=") && Catch::Contains("--link NAME"));
   };
   const std::string of_file = "intra_node stays nvlink3, as the scenario has it";
-  check(run({"--device", "t4"}), of_file);
-  check(run({"--device", "h100-sxm"}), of_file);
-  check(run({"--set", "cluster.device=rtx4090"}), of_file);
-  check(run({"--cluster", "dgx-h100", "--device", "t4"}),
+  check(notes_of_run({"--device", "t4"}), of_file);
+  check(notes_of_run({"--device", "h100-sxm"}), of_file);
+  check(notes_of_run({"--set", "cluster.device=rtx4090"}), of_file);
+  check(notes_of_run({"--cluster", "dgx-h100", "--device", "t4"}),
         "intra_node stays nvlink4, as dgx-h100 has it");
-  check(run({"--cluster", "dgx-h100", "--device", "t4", "--nodes", "2"}),
+  check(notes_of_run({"--cluster", "dgx-h100", "--device", "t4", "--nodes", "2"}),
         "intra_node stays nvlink4 and inter_node ib-ndr, as dgx-h100 has it");
   check(kept(in_fp32({"tune", first_example}, {"--device", "t4"})), of_file);
   check(kept(in_fp32({"schedule", first_example}, {"--device", "t4"})), of_file);
@@ -71,7 +71,7 @@ TEST_CASE("a device that goes with the links, or links that were said too, get n
            {"--device", "t4", "--ranks-per-node", "1"},
            {"--vary", "cluster=dgx-a100,dgx-h100"}}) {
     CAPTURE(more);
-    CHECK(run(more).empty());
+    CHECK(notes_of_run(more).empty());
   }
   CHECK(kept(in_fp32({"run", first_example}, {"--device", "t4", "--quiet"})).empty());
 }

@@ -19,7 +19,7 @@ std::vector<std::string> validate(const std::string& scenario,
   return arguments;
 }
 
-Environment place(int rank, int ranks) {
+Environment rank_of(int rank, int ranks) {
   return {{"RANK", std::to_string(rank)}, {"WORLD_SIZE", std::to_string(ranks)}};
 }
 
@@ -51,8 +51,8 @@ TEST_CASE("ranks started one by one meet in a directory, and leave it as it was"
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
   const auto arguments = validate(
       scenario, {"--rendezvous", "file:" + scratch.path("meet").string(), "--interface", "lo"});
-  Running zero(arguments, {}, place(0, 3)), one(arguments, {}, place(1, 3)),
-      two(arguments, {}, place(2, 3));
+  Running zero(arguments, {}, rank_of(0, 3)), one(arguments, {}, rank_of(1, 3)),
+      two(arguments, {}, rank_of(2, 3));
   check_job({zero.wait(), one.wait(), two.wait()});
   CHECK_FALSE(std::filesystem::exists(scratch.path("meet")));
 }
@@ -70,7 +70,7 @@ TEST_CASE("ranks meet at a real Redis server", "[tools][launchers]") {
   REQUIRE(eventually([&] { return execute({"redis-cli", "-p", port, "ping"}).out == "PONG\n"; }));
   const auto arguments =
       validate(scenario, {"--rendezvous", "redis://127.0.0.1:" + port, "--interface", "lo"});
-  Running zero(arguments, {}, place(0, 2)), one(arguments, {}, place(1, 2));
+  Running zero(arguments, {}, rank_of(0, 2)), one(arguments, {}, rank_of(1, 2));
   check_job({zero.wait(), one.wait()});
   CHECK(execute({"redis-cli", "-p", port, "dbsize"}).out == "0\n");  // nothing is left there
 }
@@ -100,7 +100,7 @@ TEST_CASE("ranks that were told of no place meet where nobody else can have put 
   std::filesystem::create_directory(scratch.path("tmp"));
   std::filesystem::create_directory(scratch.path("elsewhere"));
   const auto start = [&](int rank) {
-    Environment environment = place(rank, 2);
+    Environment environment = rank_of(rank, 2);
     environment.insert(environment.end(), {{"LOCAL_RANK", std::to_string(rank)},
                                            {"LOCAL_WORLD_SIZE", "2"},
                                            {"MASTER_ADDR", "localhost"},
@@ -130,15 +130,15 @@ TEST_CASE("ranks on several hosts are asked for a place to meet and an interface
           "[tools][launchers]") {
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
-  const Outcome homeless = execute(validate(scenario, {}), {}, place(0, 2));
+  const Outcome homeless = execute(validate(scenario, {}), {}, rank_of(0, 2));
   CHECK(homeless.code == 2);
   CHECK_THAT(homeless.err, Catch::Contains("name where they meet, --rendezvous file:DIR"));
   const Outcome blind =
       execute(validate(scenario, {"--rendezvous", "file:" + scratch.path("meet").string()}), {},
-              place(0, 2));
+              rank_of(0, 2));
   CHECK(blind.code == 2);
   CHECK_THAT(blind.err, Catch::Contains("need --interface"));
-  const Outcome wrong = execute(validate(scenario, {"--ranks", "3"}), {}, place(0, 2));
+  const Outcome wrong = execute(validate(scenario, {"--ranks", "3"}), {}, rank_of(0, 2));
   CHECK(wrong.code == 2);
   CHECK_THAT(wrong.err, Catch::Contains("--ranks 3, but the environment started 2"));
 }

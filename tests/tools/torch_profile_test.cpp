@@ -25,7 +25,7 @@ std::string small(const std::string& function) {
   return model("small.py") + ":" + function;
 }
 
-std::vector<std::string> profile(const std::vector<std::string>& arguments) {
+std::vector<std::string> profile_flags(const std::vector<std::string>& arguments) {
   std::vector<std::string> words{torch_python(), "-B", profiler};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
@@ -33,7 +33,7 @@ std::vector<std::string> profile(const std::vector<std::string>& arguments) {
 
 /// Runs it in `scratch`; it has to succeed.
 Outcome profiled(const Scratch& scratch, const std::vector<std::string>& arguments) {
-  const Outcome outcome = execute(profile(arguments), scratch.folder());
+  const Outcome outcome = execute(profile_flags(arguments), scratch.folder());
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   return outcome;
@@ -295,7 +295,7 @@ TEST_CASE("a loop that cannot be profiled is told so in one line and goes on",
 TEST_CASE("the example of ddpsim.profile --help works", "[tools][torch_profile]") {
   if (torch_python().empty()) return;
   const Scratch scratch;
-  const Outcome help = execute(profile({"--help"}));
+  const Outcome help = execute(profile_flags({"--help"}));
   REQUIRE(help.code == 0);
   // The indented lines from "import torch" to the blank one, without the indent.
   std::string example;
@@ -370,7 +370,7 @@ class TwoRanks {
   TwoRanks(const Scratch& scratch, const std::vector<std::string>& arguments) {
     const std::string port = LocalPort(false).number();
     for (const std::string rank : {"0", "1"})
-      ranks_.push_back(std::make_unique<Running>(profile(arguments), scratch.folder(),
+      ranks_.push_back(std::make_unique<Running>(profile_flags(arguments), scratch.folder(),
                                                  Environment{{"RANK", rank},
                                                              {"WORLD_SIZE", "2"},
                                                              {"MASTER_ADDR", "127.0.0.1"},
@@ -572,7 +572,7 @@ TEST_CASE("a rank that stalls, or never comes, ends the others within the timeou
     CHECK(lines_of(outcome.err).size() == 1);
   }
   // Torch has lines of its own about this.
-  const Outcome alone = execute(profile({"--link-only", "--timeout", "3"}), scratch.folder(),
+  const Outcome alone = execute(profile_flags({"--link-only", "--timeout", "3"}), scratch.folder(),
                                 {{"RANK", "1"},
                                  {"WORLD_SIZE", "2"},
                                  {"MASTER_ADDR", "127.0.0.1"},

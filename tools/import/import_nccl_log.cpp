@@ -25,7 +25,7 @@ using LogJson = nlohmann::ordered_json;
 constexpr std::size_t most_listed = 40;  // rows of a table
 
 /// A cluster as far as a log goes. Texts are YAML.
-struct Site {
+struct LoggedSite {
   int nodes = 0, ranks_per_node = 0;  ///< 0: not said
   std::string intra_node, inter_node, collectives, cpu;
   std::vector<std::string> notes;
@@ -47,7 +47,7 @@ std::vector<std::string> links_counted_as(double gb_per_s, bool nvswitch) {
   return names;
 }
 
-void find_size(const NcclLog& log, Site& site) {
+void find_size(const NcclLog& log, LoggedSite& site) {
   site.nodes = log.nodes;
   const bool all_seen = log.seen.size() == static_cast<std::size_t>(log.ranks);
   if (site.nodes == 0 && all_seen && !log.hosts.empty())
@@ -71,7 +71,7 @@ void find_size(const NcclLog& log, Site& site) {
 }
 
 /// "nvlink4", or a mapping; "" where the log does not say.
-std::string link_inside(const NcclLog& log, Site& site) {
+std::string link_inside(const NcclLog& log, LoggedSite& site) {
   const bool by_nvlink =
       log.nvlink_gb_per_s > 0 || (log.ring_search && log.ring_search->intra_path == "NVL");
   const double searched =
@@ -115,7 +115,7 @@ std::string link_inside(const NcclLog& log, Site& site) {
   return "";
 }
 
-std::string link_between(const NcclLog& log, Site& site) {
+std::string link_between(const NcclLog& log, LoggedSite& site) {
   const auto& nics = log.net_nodes.empty() ? log.nics : log.net_nodes;
   const std::string kind = log.infiniband && !log.roce ? "infiniband" : "ethernet";
   if (log.infiniband && log.roce)
@@ -162,7 +162,7 @@ std::string link_between(const NcclLog& log, Site& site) {
 }
 
 /// What NCCL was forced to take, and its release.
-std::string collectives_of(const NcclLog& log, Site& site) {
+std::string collectives_of(const NcclLog& log, LoggedSite& site) {
   std::string text;
   const auto add = [&](const char* key, const std::string& value) {
     text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", key, value);
@@ -193,8 +193,8 @@ std::string collectives_of(const NcclLog& log, Site& site) {
   return text.empty() ? "" : "{" + text + "}";
 }
 
-Site site_of(const NcclLog& log) {
-  Site site;
+LoggedSite site_of(const NcclLog& log) {
+  LoggedSite site;
   find_size(log, site);
   if (site.ranks_per_node != 1) site.intra_node = link_inside(log, site);
   if (site.nodes != 1) site.inter_node = link_between(log, site);
@@ -225,7 +225,7 @@ std::string source_of(const NcclLog& log, const ImportRequest& request) {
   return source;
 }
 
-std::string site_yaml(const Site& site, const std::string& source) {
+std::string site_yaml(const LoggedSite& site, const std::string& source) {
   std::string text =
       "# A cluster from a log of NCCL: ddpsim run SCENARIO --cluster THIS --device "
       "DEVICE.\n";
@@ -343,7 +343,7 @@ Imported import_nccl_log(const ImportRequest& request) {
   std::vector<std::string> files{request.file};
   files.insert(files.end(), request.others.begin(), request.others.end());
   const NcclLog log = read_nccl_log(files);
-  const Site site = site_of(log);
+  const LoggedSite site = site_of(log);
   const std::string source = source_of(log, request);
 
   Imported imported;

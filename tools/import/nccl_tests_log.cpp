@@ -30,9 +30,9 @@ struct BrokenRow {
   std::vector<bool> placements;  ///< [piece that is still to come] is it in place?
 };
 
-class Reader {
+class LogReader {
  public:
-  explicit Reader(std::string name) : name_(std::move(name)) {}
+  explicit LogReader(std::string name) : name_(std::move(name)) {}
 
   void take(std::string_view given) {
     ++number_;
@@ -344,7 +344,7 @@ std::vector<NcclTestsRun> read_nccl_tests(const std::filesystem::path& file) {
     runs = read_rccl_csv(file);
   } else {
     std::ifstream stream(file, std::ios::binary);
-    Reader reader(name);
+    LogReader reader(name);
     std::array<char, 65536> line{};
     while (stream.getline(line.data(), line.size()) || stream.gcount() > 0) {
       if (stream.fail() && !stream.eof()) {  // no row is that long

@@ -69,15 +69,15 @@ class RcclEntry {
   const std::string& place_;
 };
 
-constexpr std::int64_t most_ranks = 10'000'000;
+constexpr std::int64_t most_rccl_ranks = 10'000'000;
 
 /// 0: not said.
 int ranks_of(const RcclEntry& entry) {
-  if (entry.has("gpus")) return static_cast<int>(entry.whole("gpus", 1, most_ranks));
+  if (entry.has("gpus")) return static_cast<int>(entry.whole("gpus", 1, most_rccl_ranks));
   if (!entry.has("ranks")) return 0;
-  const std::int64_t processes = entry.whole("ranks", 1, most_ranks),
+  const std::int64_t processes = entry.whole("ranks", 1, most_rccl_ranks),
                      each = entry.has("gpusperrank") ? entry.whole("gpusperrank", 1, 1024) : 1;
-  if (processes * each > most_ranks) entry.refuse("more than 10 million ranks");
+  if (processes * each > most_rccl_ranks) entry.refuse("more than 10 million ranks");
   return static_cast<int>(processes * each);
 }
 

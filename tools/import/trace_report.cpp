@@ -34,7 +34,7 @@ std::string_view name_of(CollectiveKind kind) {
   return "?";
 }
 
-std::string said(std::int64_t amount) {
+std::string shown(std::int64_t amount) {
   return amount < 0 ? "?" : fmt::format("{}", amount);
 }
 
@@ -226,7 +226,7 @@ std::string head_of(const TraceFinding& finding, const std::string& file) {
                                  finding.steps.size(), finding.steps.size() == 1 ? "" : "s");
   if (!finding.device_name.empty()) text += fmt::format(", {}", finding.device_name);
   if (!finding.on_device) text += ", no device";
-  if (finding.ranks > 0) text += fmt::format(", rank {} of {}", said(finding.rank), finding.ranks);
+  if (finding.ranks > 0) text += fmt::format(", rank {} of {}", shown(finding.rank), finding.ranks);
   if (!finding.backend.empty()) text += fmt::format(", {}", finding.backend);
   return text;
 }

@@ -11,7 +11,7 @@
 namespace ddpsim {
 namespace {
 
-constexpr double labels_end = 262, bars_from = 270, bars_wide = 560, behind = 280;
+constexpr double labels_end = 262, bars_from = 270, bars_wide = 560, after_bars = 280;
 constexpr double pair_height = 26, bar_height = 10, title_height = 28;
 constexpr double key_height = 30, scale_height = 24;
 constexpr std::size_t letters_of_label = 42;
@@ -55,7 +55,7 @@ std::string pair_picture(const PairPicture& pairs) {
     below += row.heading ? title_height : pair_height;
   }
   const double scale = longest > 0 ? bars_wide / longest : 0;
-  std::string text = svg_head(bars_from + bars_wide + behind, below + scale_height, pairs.title,
+  std::string text = svg_head(bars_from + bars_wide + after_bars, below + scale_height, pairs.title,
                               pairs.description) +
                      key();
   const double step = tick_step(longest, 8);

@@ -88,7 +88,7 @@ bool is_of_figures(const Table& table, std::size_t column) {
   return more > 0;
 }
 
-bool at_left(const Table& table, std::size_t column) {
+bool cell_at_left(const Table& table, std::size_t column) {
   const Field& field = table.columns[column];
   return column == 0 || field.look.left || field.look.style == Look::Style::bar ||
          (field.kind == ValueKind::text && !is_of_figures(table, column));
@@ -128,7 +128,7 @@ std::string heading_cell(const Table& table, std::size_t column) {
   const Field& field = table.columns[column];
   const std::string label = escaped_xml(field.label);
   return fmt::format(
-      "<th scope=\"col\"{}{}>{}</th>", at_left(table, column) ? " class=\"l\"" : "",
+      "<th scope=\"col\"{}{}>{}</th>", cell_at_left(table, column) ? " class=\"l\"" : "",
       field.hint.empty() ? "" : fmt::format(" title=\"{}\"", escaped_xml(field.hint)),
       label.empty() ? "<span class=\"only-heard\">note</span>" : label);
 }
@@ -240,7 +240,7 @@ std::string html_of(const Table& table) {
       if (c == 0)
         text += fmt::format("<th scope=\"row\">{}</th>", cell);
       else
-        text += fmt::format("<td{}>{}</td>", at_left(table, c) ? " class=\"l\"" : "", cell);
+        text += fmt::format("<td{}>{}</td>", cell_at_left(table, c) ? " class=\"l\"" : "", cell);
     }
     text += "</tr>\n";
   }

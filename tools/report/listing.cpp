@@ -148,13 +148,13 @@ Listing results() {
   return listing;
 }
 
-struct Kind {
+struct ListingKind {
   const char* name;
   Listing (*list)();
 };
-constexpr Kind kinds[]{{"models", models},     {"devices", devices}, {"links", links},
-                       {"clusters", clusters}, {"hosts", hosts},     {"operations", operations},
-                       {"hooks", hooks},       {"results", results}};
+constexpr ListingKind kinds[]{
+    {"models", models}, {"devices", devices},       {"links", links}, {"clusters", clusters},
+    {"hosts", hosts},   {"operations", operations}, {"hooks", hooks}, {"results", results}};
 
 }  // namespace
 
@@ -173,7 +173,7 @@ Page Listing::page() const {
 }
 
 std::optional<Listing> listing_of(std::string_view kind) {
-  for (const Kind& each : kinds)
+  for (const ListingKind& each : kinds)
     if (each.name == kind) return each.list();
   return std::nullopt;
 }
@@ -181,7 +181,7 @@ std::optional<Listing> listing_of(std::string_view kind) {
 const std::vector<std::string>& listing_kinds() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
-    for (const Kind& each : kinds) all.emplace_back(each.name);
+    for (const ListingKind& each : kinds) all.emplace_back(each.name);
     return all;
   }();
   return names;

@@ -7,6 +7,7 @@
 #include "model/ddp/iteration.hpp"
 #include "model/timeline/metrics.hpp"
 #include "sim/predict/predict.hpp"
+#include "tools/report/ms_text.hpp"
 #include "tools/report/results.hpp"
 #include "tools/report/steps_fields.hpp"
 
@@ -14,10 +15,6 @@ namespace ddpsim {
 namespace {
 
 constexpr std::size_t most_rows = 20;
-
-std::string ms(Duration time) {
-  return fmt::format("{:.2f}", in_ms(time));
-}
 
 std::string range_text(std::size_t begin, std::size_t end) {
   return end == begin + 1 ? fmt::format("{}", end) : fmt::format("{}-{}", begin + 1, end);
@@ -126,14 +123,14 @@ std::string hooks_text(const Comparison& run) {
       text += fmt::format(
           "{}: with your own hooks the step takes {} ms, without them {} ms "
           "({:+.2f} ms)\n",
-          name, ms(metrics.step), ms(without), in_ms(metrics.step - without));
+          name, ms_text(metrics.step), ms_text(without), in_ms(metrics.step - without));
     }
     if (step.training.comm_hook && bucketed(step))
       text += fmt::format(
           "{}: the comm hook hands {} to {} collectives; its own kernels take {} ms, and {} of "
           "memory "
           "besides the buckets\n",
-          name, to_string(metrics.wire), metrics.collectives, ms(metrics.comm_hook),
+          name, to_string(metrics.wire), metrics.collectives, ms_text(metrics.comm_hook),
           to_string(step.schedule.comm_hook_memory));
   }
   if (run.scenario.training.comm_hook &&

@@ -11,6 +11,7 @@
 #include "tools/report/described_report.hpp"
 #include "tools/report/memory_fields.hpp"
 #include "tools/report/memory_record.hpp"
+#include "tools/report/ms_text.hpp"
 #include "tools/report/tune_fields.hpp"
 #include "tools/study/settings.hpp"
 
@@ -23,10 +24,6 @@ std::string cap_text(Bytes low, Bytes high) {
 }
 
 namespace {
-
-std::string ms(Duration time) {
-  return fmt::format("{:.2f}", in_ms(time));
-}
 
 /// "+1.2 %"
 std::string share(Duration part, Duration whole) {
@@ -144,10 +141,10 @@ std::string beyond_caps(const Tuning& tuning, const TuneOptions& options) {
 std::string verdict(const Tuning& tuning, const TuneOptions& options) {
   const double best = 1 - in_seconds(tuning.best_cap.step) / in_seconds(tuning.standard.step);
   if (tuning.advice.pays) {
-    std::string text =
-        fmt::format("verdict: {} instead of DDP's default saves {:.1f} % of the step ({} -> {} ms)",
-                    cap_text(tuning.advice.choice.cap, tuning.advice.choice.highest_cap),
-                    100 * tuning.gain(), ms(tuning.standard.step), ms(tuning.advice.choice.step));
+    std::string text = fmt::format(
+        "verdict: {} instead of DDP's default saves {:.1f} % of the step ({} -> {} ms)",
+        cap_text(tuning.advice.choice.cap, tuning.advice.choice.highest_cap), 100 * tuning.gain(),
+        ms_text(tuning.standard.step), ms_text(tuning.advice.choice.step));
     if (!tuning.advice.corners.empty()) {
       double least = 1, most = 0;
       for (const Corner& corner : tuning.advice.corners) {
@@ -302,7 +299,7 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
       "A step without communication takes {} ms. All {} distinct caps{} were "
       "searched ({} steps simulated);\nno partition into contiguous buckets "
       "is faster than the lower bound{}",
-      ms(tuning.without), tuning.caps.size(),
+      ms_text(tuning.without), tuning.caps.size(),
       tuning.best_pair ? " and all pairs of caps" : ", but not pairs: too many gradients,",
       tuning.evaluated,
       tuning.best_partition

@@ -21,7 +21,7 @@ double in_bytes(Bytes size) {
 
 /// The band: how far the step may lie off where all-reduces and kernels may, by the corners'
 /// spread around the prediction.
-std::vector<std::pair<double, double>> band_of(const Tuning& tuning, const Curve& curve) {
+std::vector<std::pair<double, double>> curve_band(const Tuning& tuning, const Curve& curve) {
   if (tuning.advice.corners.empty()) return {};
   const Corner& predicted = tuning.advice.corners.front();
   double low = 1, high = 1;
@@ -64,7 +64,7 @@ Picture caps_picture(const Scenario& scenario, const Tuning& tuning, const TuneO
     const double step = std::pow(2.0, std::max(1.0, std::ceil(octaves / 10)));
     for (; tick <= end; tick *= step) plot.x_ticks.push_back(tick);
   }
-  curve.band = band_of(tuning, curve);
+  curve.band = curve_band(tuning, curve);
   plot.curves.push_back(std::move(curve));
   plot.levels.push_back({in_ms(tuning.lower_bound), "lower bound"});
   const double recommended = in_ms(tuning.advice.choice.step);

@@ -7,6 +7,7 @@
 #include "model/schedule/fingerprint.hpp"
 #include "tools/report/chart.hpp"
 #include "tools/report/cluster_report.hpp"
+#include "tools/report/ms_text.hpp"
 #include "tools/report/validate_fields.hpp"
 #include "tools/report/validation_record.hpp"
 #include "tools/study/machine_doubts.hpp"
@@ -15,9 +16,6 @@
 namespace ddpsim {
 namespace {
 
-std::string ms(Duration time) {
-  return fmt::format("{:.2f}", in_ms(time));
-}
 double overlap(const Step& step, const Step& none) {
   return overlap_ratio(step.metrics, none.metrics);
 }
@@ -44,7 +42,7 @@ Table steps_table(const Validation& validation) {
   for (const ValidatedStep& step : validation.steps) {
     const StepMetrics &p = step.predicted.metrics, &m = step.measured.metrics;
     table.add({label_of(step), in_ms(p.step), in_ms(m.step), relative_error(p.step, m.step),
-               fmt::format("{} - {}{}", ms(step.spread.low), ms(step.spread.high),
+               fmt::format("{} - {}{}", ms_text(step.spread.low), ms_text(step.spread.high),
                            step.unsteady() ? " !" : ""),
                both(p.forward, m.forward), both(p.backward, m.backward),
                both(p.optimizer, m.optimizer)});
@@ -190,7 +188,7 @@ std::string shorter_than_none(const Validation& validation) {
       "negative exposed times are noise: {} of {} strategies measured shorter than `none`, which "
       "does less than any of them; {} by {} ms ({:.1f} % of the step), so exposed times are that "
       "uncertain at least: measure on a quiet machine (ddpsim doctor), or take more --steps",
-      shorter, others, label_of(*worst), ms(none - least),
+      shorter, others, label_of(*worst), ms_text(none - least),
       100 * in_seconds(none - least) / in_seconds(none));
 }
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t most_buckets_shown = 12;
 constexpr double least_share_shown = 0.01;  ///< of a bucket's exposed time
 
-std::string ms(Duration time) {
+std::string precise_ms(Duration time) {
   return fmt::format("{:.3f}", in_ms(time));
 }
 
@@ -29,8 +29,8 @@ std::string because(const ExposedBucket& bucket) {
   for (const Cause cause : causes)
     if (bucket.by(cause) > Duration::zero() &&
         (text.empty() || bucket.by(cause) >= scaled(bucket.times.exposed, least_share_shown)))
-      text +=
-          fmt::format("{}{} {}", text.empty() ? "" : ", ", name_of(cause), ms(bucket.by(cause)));
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name_of(cause),
+                          precise_ms(bucket.by(cause)));
   return text;
 }
 
@@ -96,7 +96,7 @@ Table buckets_table(const Scenario& scenario, const Step& step,
   if (shown < buckets.size())
     table.notes = fmt::format(
         "and {} more, {} ms", buckets.size() - shown,
-        ms(sum_of({buckets.begin() + static_cast<std::ptrdiff_t>(shown), buckets.end()})));
+        precise_ms(sum_of({buckets.begin() + static_cast<std::ptrdiff_t>(shown), buckets.end()})));
   return table;
 }
 
@@ -108,10 +108,10 @@ void add_buckets(Page& page, const Scenario& scenario, const NamedStep& named,
     return page.add(Paragraph{fmt::format("{}: nothing is reduced", label)});
   std::vector<ExposedBucket> buckets = why_exposed(step.schedule, step.timeline, step.metrics);
   std::string said = fmt::format("{}: {} of {} buckets are exposed, {} ms", label, buckets.size(),
-                                 step.schedule.buckets.size(), ms(sum_of(buckets)));
+                                 step.schedule.buckets.size(), precise_ms(sum_of(buckets)));
   if (none != nullptr)
     said += fmt::format("; the step is {} ms longer than without communication",
-                        ms(exposed(step.metrics, *none)));
+                        precise_ms(exposed(step.metrics, *none)));
   if (buckets.empty()) return page.add(Paragraph{said});
   Table table = buckets_table(scenario, step, std::move(buckets));
   table.title = said;

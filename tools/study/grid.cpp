@@ -92,7 +92,7 @@ std::optional<double> ratio(const std::string& other, const std::string& unit) {
   return std::nullopt;
 }
 
-struct Range {
+struct NumberRange {
   double first = 0, last = 0, step = 1;
   bool geometric = false;
   std::string unit;
@@ -105,7 +105,7 @@ std::size_t step_sign(std::string_view text) {
   return std::string_view::npos;
 }
 
-Range parse_range(std::string_view given, std::string_view text, const Amount& first) {
+NumberRange parse_range(std::string_view given, std::string_view text, const Amount& first) {
   constexpr std::string_view expected =
       "expected a range such as 2..8, 2..8+2 or 1MiB..64MiB*2, got \"{}\"";
   const auto fail = [&]() { refuse(given, fmt::format(fmt::runtime(expected), text)); };
@@ -113,7 +113,7 @@ Range parse_range(std::string_view given, std::string_view text, const Amount& f
   const std::size_t sign = step_sign(rest);
   const auto last = amount_of(rest.substr(0, sign));
   if (!last) fail();
-  Range range{first.number, 0, 1, false, first.unit.empty() ? last->unit : first.unit};
+  NumberRange range{first.number, 0, 1, false, first.unit.empty() ? last->unit : first.unit};
   const auto in_unit = [&](const Amount& amount) {
     if (amount.unit.empty() && !range.unit.empty()) return amount.number;
     const auto factor = ratio(amount.unit, range.unit);
@@ -146,7 +146,7 @@ Range parse_range(std::string_view given, std::string_view text, const Amount& f
   refuse(given, fmt::format("more than {} values", Grid::most_points));
 }
 
-void add_range(std::string_view given, const Range& range, std::vector<std::string>& values) {
+void add_range(std::string_view given, const NumberRange& range, std::vector<std::string>& values) {
   const double steps = range.geometric ? std::log(range.last / range.first) / std::log(range.step)
                                        : (range.last - range.first) / range.step;
   if (!(steps < static_cast<double>(Grid::most_points))) refuse_too_many(given);

@@ -15,7 +15,7 @@ namespace {
 /// percentile against their medians, or at their medians against their 10th, whichever is more.
 /// Small ones, whose repeats scatter most, count for little, as in a step.
 template <typename Measured>
-double spread_of(const std::vector<Measured>& measured) {
+double joint_spread(const std::vector<Measured>& measured) {
   double low = 0, median = 0, high = 0;
   for (const Measured& each : measured) {
     low += in_seconds(each.time.low);
@@ -49,8 +49,8 @@ TuneOptions tune_options(const TuneRequest& request, const Scenario& scenario) {
           request.uncertainty));
     options.link_uncertainty = options.compute_uncertainty = share;
   } else if (scenario.cluster.calibration) {
-    options.link_uncertainty = spread_of(scenario.cluster.calibration->all_reduce);
-    options.compute_uncertainty = spread_of(scenario.cluster.calibration->tasks);
+    options.link_uncertainty = joint_spread(scenario.cluster.calibration->all_reduce);
+    options.compute_uncertainty = joint_spread(scenario.cluster.calibration->tasks);
   }
   options.threads =
       request.threads.empty() ? allowed_cores() : count_of("--threads", request.threads, 1, 1024);

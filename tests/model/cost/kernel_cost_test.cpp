@@ -28,7 +28,7 @@ Kernel gemm(std::int64_t m, std::int64_t n, std::int64_t k, Bytes traffic = {}) 
   return kernel;
 }
 
-KernelCost cost_of(const Kernel& kernel, const Device& device = half_device()) {
+KernelCost kernel_cost_of(const Kernel& kernel, const Device& device = half_device()) {
   return kernel_cost(kernel, device, 6us, Caller::library);
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("a kernel that only moves memory takes its traffic over the bandwidth"
   Kernel kernel;
   kernel.traffic = {1'000'000};
   kernel.launches = 4;
-  CHECK(cost_of(kernel).work == four.work);
+  CHECK(kernel_cost_of(kernel).work == four.work);
 }
 
 TEST_CASE("the host pays for every launch, by who enqueues it", "[model][kernel_cost]") {
@@ -71,17 +71,17 @@ TEST_CASE("the host pays for every launch, by who enqueues it", "[model][kernel_
 TEST_CASE("a GEMM bound by arithmetic takes its operations over what the device reaches",
           "[model][kernel_cost]") {
   // 10 x 10 tiles of 128 fill 100 SMs: 2 x 1280 x 1280 x 1000 = 3.2768e9 at 16.384e12 a second.
-  const KernelCost cost = cost_of(gemm(1280, 1280, 1000));
+  const KernelCost cost = kernel_cost_of(gemm(1280, 1280, 1000));
   CHECK(cost.work == 200us + ramp);
   CHECK(cost.memory_fraction == 0);
   // 50 MB beside it take half of that time.
-  CHECK(cost_of(gemm(1280, 1280, 1000, {50'000'000})).work == 200us + ramp);
-  CHECK(cost_of(gemm(1280, 1280, 1000, {50'000'000})).memory_fraction == Approx(0.5));
+  CHECK(kernel_cost_of(gemm(1280, 1280, 1000, {50'000'000})).work == 200us + ramp);
+  CHECK(kernel_cost_of(gemm(1280, 1280, 1000, {50'000'000})).memory_fraction == Approx(0.5));
 }
 
 TEST_CASE("a GEMM bound by memory takes its traffic", "[model][kernel_cost]") {
   // 200 MB at 500 GB/s.
-  const KernelCost cost = cost_of(gemm(1280, 1280, 1000, {200'000'000}));
+  const KernelCost cost = kernel_cost_of(gemm(1280, 1280, 1000, {200'000'000}));
   CHECK(cost.work == 400us + ramp);
   CHECK(cost.memory_fraction == Approx(1));
 }
@@ -90,7 +90,7 @@ TEST_CASE("a measured time stands in place of the law", "[model][kernel_cost]") 
   Kernel kernel = gemm(1280, 1280, 1000, {200'000'000});
   kernel.time = 30us;
   kernel.launches = 3;
-  const KernelCost cost = cost_of(kernel);
+  const KernelCost cost = kernel_cost_of(kernel);
   CHECK(cost.work == 30us);
   CHECK(cost.last_launch == 10us);
   CHECK(cost.launches == 3);
@@ -99,7 +99,7 @@ TEST_CASE("a measured time stands in place of the law", "[model][kernel_cost]") 
   // The device need not even know the type.
   Device device = half_device();
   device.peak.fill({});
-  CHECK(cost_of(kernel, device).work == 30us);
+  CHECK(kernel_cost_of(kernel, device).work == 30us);
 }
 
 TEST_CASE("types are as fast as the device says", "[model][kernel_cost]") {
@@ -108,7 +108,7 @@ TEST_CASE("types are as fast as the device says", "[model][kernel_cost]") {
   device.gemm_efficiency[static_cast<std::size_t>(DType::bf16)] = 0.25;
   Kernel kernel = gemm(1280, 1280, 1000);
   kernel.type = DType::bf16;
-  CHECK(cost_of(kernel, device).work == 40us + ramp);  // 81.92 instead of 16.384 TFLOP/s
+  CHECK(kernel_cost_of(kernel, device).work == 40us + ramp);  // 81.92 instead of 16.384 TFLOP/s
 }
 
 TEST_CASE("a type the device lacks is refused by name", "[model][kernel_cost]") {
@@ -116,15 +116,16 @@ TEST_CASE("a type the device lacks is refused by name", "[model][kernel_cost]") 
   device.peak[static_cast<std::size_t>(DType::fp16)] = {};
   Kernel kernel = gemm(128, 128, 128);
   kernel.type = DType::fp16;
-  CHECK_THROWS_WITH(cost_of(kernel, device), Catch::Contains("round") && Catch::Contains("fp16"));
-  CHECK_THROWS_AS(cost_of(kernel, device), std::invalid_argument);
+  CHECK_THROWS_WITH(kernel_cost_of(kernel, device),
+                    Catch::Contains("round") && Catch::Contains("fp16"));
+  CHECK_THROWS_AS(kernel_cost_of(kernel, device), std::invalid_argument);
 }
 
 TEST_CASE("a synchronous device has no ramp", "[model][kernel_cost]") {
   Device device = half_device();
   device.synchronous = true;
   CHECK(streaming_cost({1'000'000}, 4, device, 6us, Caller::library).work == 2us);
-  CHECK(cost_of(gemm(1280, 1280, 1000), device).work == 200us);
-  CHECK(cost_of(gemm(1280, 1280, 1000, {200'000'000}), device).work == 400us);
-  CHECK(cost_of(gemm(1280, 1280, 1000), device).memory_fraction == 0);
+  CHECK(kernel_cost_of(gemm(1280, 1280, 1000), device).work == 200us);
+  CHECK(kernel_cost_of(gemm(1280, 1280, 1000, {200'000'000}), device).work == 400us);
+  CHECK(kernel_cost_of(gemm(1280, 1280, 1000), device).memory_fraction == 0);
 }

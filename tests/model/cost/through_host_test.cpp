@@ -16,7 +16,7 @@ using namespace ddpsim;
 namespace {
 
 /// The rows of a file of tests/data, comments and header left out.
-std::vector<std::vector<std::string>> rows_of(const std::string& name) {
+std::vector<std::vector<std::string>> csv_rows(const std::string& name) {
   std::ifstream file(std::string(DDPSIM_TEST_DATA "/") + name);
   REQUIRE(file);
   std::vector<std::vector<std::string>> rows;
@@ -48,7 +48,7 @@ double bus_gigabytes(const Cluster& cluster, Bytes size) {
 TEST_CASE("what crosses the host's memory by kernels is the median of public setups",
           "[model][port_law]") {
   std::vector<double> rates;
-  for (const auto& row : rows_of("through_host_rates.csv")) rates.push_back(std::stod(row.at(3)));
+  for (const auto& row : csv_rows("through_host_rates.csv")) rates.push_back(std::stod(row.at(3)));
   REQUIRE(rates.size() == 11);
   std::sort(rates.begin(), rates.end());
   CHECK(fitted_ports().through_host == Approx(1e9 * rates[rates.size() / 2]).epsilon(1e-9));
@@ -74,7 +74,7 @@ TEST_CASE(
 
 TEST_CASE("a quarter of what crosses a slow host's memory hides", "[model][interference]") {
   double hidden = 0;
-  const auto rows = rows_of("through_host_steps.csv");
+  const auto rows = csv_rows("through_host_steps.csv");
   REQUIRE(rows.size() == 4);
   for (const auto& row : rows) {
     const double compute = std::stod(row.at(4)), serial = std::stod(row.at(5)),

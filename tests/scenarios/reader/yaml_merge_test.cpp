@@ -9,8 +9,8 @@ namespace ddpsim {
 namespace {
 
 /// The scenario whose `cluster:` and `training:` are these lines.
-Scenario read(const Scratch& scratch, const std::string& lines,
-              const std::vector<std::pair<std::string, std::string>>& set = {}) {
+Scenario read_merged(const Scratch& scratch, const std::string& lines,
+                     const std::vector<std::pair<std::string, std::string>>& set = {}) {
   return read_scenario(
       scratch.write("s.yaml", "workload: {model: gpt2, batch: 1, sequence: 64}\n" + lines), set);
 }
@@ -21,18 +21,19 @@ TEST_CASE("a merged mapping gives the keys that are not there", "[scenarios][yam
       "cluster:\n"
       "  <<: {device: a100-80, ranks_per_node: 8, intra_node: nvlink3}\n"
       "  ranks_per_node: 4\n";
-  const Scenario scenario = read(scratch, lines);
+  const Scenario scenario = read_merged(scratch, lines);
   CHECK(scenario.cluster.device.name == "a100-80");
   CHECK(scenario.cluster.ranks_per_node == 4);
-  CHECK(read(scratch, lines, {{"cluster.ranks_per_node", "2"}}).cluster.ranks_per_node == 2);
+  CHECK(read_merged(scratch, lines, {{"cluster.ranks_per_node", "2"}}).cluster.ranks_per_node == 2);
 }
 
 TEST_CASE("of several merged mappings the first goes before", "[scenarios][yaml]") {
   const Scratch scratch;
-  const Scenario scenario = read(scratch,
-                                 "cluster:\n"
-                                 "  <<: [{device: v100, ranks_per_node: 2}, {device: a100-80, "
-                                 "intra_node: nvlink2}]\n");
+  const Scenario scenario =
+      read_merged(scratch,
+                  "cluster:\n"
+                  "  <<: [{device: v100, ranks_per_node: 2}, {device: a100-80, "
+                  "intra_node: nvlink2}]\n");
   CHECK(scenario.cluster.device.name == "v100");
   CHECK(scenario.cluster.intra_node.bandwidth.bytes_per_second == 150e9);
 }
@@ -46,17 +47,17 @@ TEST_CASE("an anchored mapping merges into another and stays as it was", "[scena
       "  intra_node: &fast {base: nvlink3, latency: 4 us}\n"
       "  inter_node: {<<: *fast, base: ib-hdr}\n"
       "  nodes: 2\n";
-  const Scenario scenario = read(scratch, lines, {{"cluster.inter_node.latency", "9 us"}});
+  const Scenario scenario = read_merged(scratch, lines, {{"cluster.inter_node.latency", "9 us"}});
   CHECK(scenario.cluster.intra_node.latency == std::chrono::microseconds(4));
   CHECK(scenario.cluster.inter_node.latency == std::chrono::microseconds(9));
-  CHECK(read(scratch, lines).cluster.inter_node.latency == std::chrono::microseconds(4));
+  CHECK(read_merged(scratch, lines).cluster.inter_node.latency == std::chrono::microseconds(4));
 }
 
 TEST_CASE("a mistake among merged keys is told where it stands", "[scenarios][yaml]") {
   const Scratch scratch;
   const auto refused = [&](const std::string& lines) {
     try {
-      read(scratch, lines);
+      read_merged(scratch, lines);
     } catch (const InputError& problem) {
       const std::string text = problem.what();
       return text.substr(text.find("s.yaml"));
