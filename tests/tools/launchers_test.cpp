@@ -150,7 +150,7 @@ TEST_CASE("on two hosts all-reduces take what the link allows, measured and pred
   text.replace(text.find("[64, 96, 64, 32]"), 16, "[384, 768, 384, 384]");
   scratch.write("wide.yaml", text + "compare: [naive, bucketed]\n");
   const auto on_hosts = [&](const std::vector<std::string>& words) {
-    std::vector<std::string> command{DDPSIM_HOSTS, "2", "500mbit", DDPSIM_PROGRAM};
+    std::vector<std::string> command{DDPSIM_HOSTS, "2", "100mbit", DDPSIM_PROGRAM};
     command.insert(command.end(), words.begin(), words.end());
     command.insert(command.end(), {"--rendezvous", "file:" + scratch.path("meet").string(),
                                    "--interface", "link0", "--repeats", "2", "--quiet"});
@@ -173,9 +173,9 @@ TEST_CASE("on two hosts all-reduces take what the link allows, measured and pred
   for (const Json& result : answer.at("results")) {
     if (result.at("strategy") == "none") continue;
     CAPTURE(result.at("strategy"));
-    // A ring of two sends every byte once: 2.8 MiB at 500 Mbit/s are 47 ms, and 4.4 % more with
-    // headers.
-    const double least = result.at("measured").at("wire_bytes").get<double>() / 62.5e6 * 1e3;
+    // A ring of two sends every byte once: 2.8 MiB at 100 Mbit/s are 236 ms, and 4.4 % more with
+    // headers. The link is so slow that what processors at other work add is little beside it.
+    const double least = result.at("measured").at("wire_bytes").get<double>() / 12.5e6 * 1e3;
     const double measured = result.at("measured").at("communication_ms");
     const double predicted = result.at("predicted").at("communication_ms");
     CHECK(measured > 0.98 * least);
