@@ -46,6 +46,25 @@ struct ByChannel {
   double each, of_window, start = 1.3e-6;
 };
 
+/// Does PyTorch hand a window of every channel in fp16 with channels first to cuDNN? Source: its
+/// Convolution.cpp (check_cudnn_depthwise_workload_with_filter, pull request 58749), for more than
+/// one picture.
+bool cudnn_takes(const ConvolutionShape& shape) {
+  constexpr std::int64_t fewest_channels = 32, smallest_picture = 7 * 7, large_picture = 28 * 28;
+  if (shape.channels < fewest_channels || shape.pixels < smallest_picture) return false;
+  if (shape.window != 9 && shape.window != 25) return false;
+  if (shape.places == shape.pixels) return true;
+  constexpr std::int64_t many_channels = 512, some_channels = 256;
+  return shape.channels >= many_channels ||
+         (shape.channels >= some_channels && shape.pixels >= large_picture);
+}
+
+/// How many times as quick cuDNN's kernels of fp16 are then as PyTorch's: the geometric mean over
+/// shapes, on an A100 and an A6000 (pytorch pull request 91735).
+double gain_of_cudnn(ConvolutionDirection direction) {
+  return direction == ConvolutionDirection::forward ? 1.22 : 1.26;
+}
+
 double by_channel_seconds(const ConvolutionShape& shape, bool narrow, const Machine& machine) {
   const double results = real(shape.pictures) * real(shape.places) * real(shape.outputs);
   const double inputs = real(shape.pictures) * real(shape.pixels) * real(shape.channels);
@@ -86,6 +105,11 @@ double by_channel_seconds(const ConvolutionShape& shape, bool narrow, const Mach
          count * (law.each + law.of_window * real(shape.window)) * 1e-12 / machine.lanes;
 }
 
+bool few_channels(const ConvolutionShape& shape) {
+  constexpr std::int64_t aligned = 4, few = 16;
+  return shape.channels % aligned != 0 && shape.channels < few;
+}
+
 /// Pictures of few channels, whose sums are not aligned: FLOP/s by the length of the sum, between
 /// measured windows of 4 x 4, 7 x 7 and 14 x 14 of three channels; in proportion below.
 double few_channels_rate(const ConvolutionShape& shape, DType type, const Machine& machine) {
@@ -117,25 +141,49 @@ double few_channels_rate(const ConvolutionShape& shape, DType type, const Machin
   return std::min(rate, rates.at_588) * 1e12 * machine.lanes;
 }
 
-/// Groups of few channels: FLOP/s where each has four, more in proportion.
-double grouped_rate(const ConvolutionShape& shape, DType type, const Machine& machine) {
-  const auto direction = static_cast<std::size_t>(shape.direction);
-  constexpr double narrow_first[]{22, 17, 9}, narrow_last[]{19, 16, 2}, tf32_first[]{15, 2, 5.5},
-      tf32_last[]{13, 13, 4}, fp32_first[]{2, 2, 2}, fp32_last[]{1, 0.5, 1};
-  const double* rates = fp32_first;
-  if (size_of(type) < size_of(DType::fp32))
-    rates = shape.channels_last ? narrow_last : narrow_first;
-  else if (type == DType::tf32)
-    rates = shape.channels_last ? tf32_last : tf32_first;
-  else if (shape.channels_last)
-    rates = fp32_last;
-  const double of_group = real(shape.channels) / real(shape.groups);
-  return rates[direction] * 1e12 * (of_group / 4) * machine.lanes;
-}
-
 /// `value` over the next multiple of `tile`: what of a tile is used.
 double used(double value, double tile) {
   return value / (std::ceil(value / tile) * tile);
+}
+
+constexpr std::int64_t channels_of_tile = 64;
+
+/// FLOP/s in fp32 of cuDNN's direct kernels of groups (conv2d_grouped_direct_kernel), which take as
+/// long for a product however many channels a group has. On the H200 as measured, of groups of four
+/// channels; before it, two operations a clock of a multiprocessor forward and one backward, as on
+/// a V100 with 64 channels (pytorch issue 34977: 47.3 and 97.0 ms).
+double direct_rate(const ConvolutionShape& shape, const Machine& machine) {
+  const auto direction = static_cast<std::size_t>(shape.direction);
+  constexpr double first[]{2, 2, 2}, last[]{1, 0.5, 1}, before_hopper[]{2, 1, 1};
+  constexpr int hopper = 90;
+  if (machine.compute_capability < hopper)
+    return before_hopper[direction] * machine.multiprocessors * machine.hertz();
+  return (shape.channels_last ? last : first)[direction] * 1e12 * machine.lanes;
+}
+
+/// Does cuDNN multiply the gradient of a weight in groups on tensor cores, with channels last? Its
+/// kernels are of groups of 8 and 16 channels and tiles of 64 (names that end in _g8_ in a profile
+/// of an RTX 3090: github:andravin/spio@0026c4fd).
+bool has_grouped_gradient(const ConvolutionShape& shape) {
+  const std::int64_t of_group = shape.channels / shape.groups;
+  return shape.channels % channels_of_tile == 0 && (of_group == 8 || of_group == 16);
+}
+
+/// FLOP/s of groups of few channels: where each has four, more in proportion on tensor cores, which
+/// read the windows of all groups of a tile, whatever of them a group has.
+double grouped_rate(const ConvolutionShape& shape, DType type, const Machine& machine) {
+  if (type == DType::fp32) return direct_rate(shape, machine);
+  const double more = real(shape.channels) / real(shape.groups) / 4 * 1e12 * machine.lanes;
+  const auto direction = static_cast<std::size_t>(shape.direction);
+  if (type == DType::tf32) {
+    constexpr double first[]{15, 2, 5.5}, last[]{13, 13, 4};
+    return (shape.channels_last ? last : first)[direction] * more;
+  }
+  constexpr double first[]{22, 17, 9}, last[]{19, 16, 16}, direct_gradient = 2e12;
+  if (!shape.channels_last) return first[direction] * more;
+  if (shape.direction == ConvolutionDirection::weight && !has_grouped_gradient(shape))
+    return direct_gradient * machine.lanes;
+  return last[direction] * more * used(real(shape.channels), real(channels_of_tile));
 }
 
 /// FLOP/s in fp32 of a window of one pixel. A block of threads computes a tile of 128 columns, or a
@@ -226,22 +274,66 @@ Gemm implicit(const ConvolutionShape& shape) {
   return {};
 }
 
+/// Tensor cores are fed 16 bytes at a time: with channels last cuDNN copies tensors whose channels
+/// are no multiple of eight into ones whose are, and results back (nhwcAddPaddingKernel in traces of
+/// several GPUs).
+constexpr std::int64_t together = 8;
+std::int64_t padded(std::int64_t channels) {
+  return (channels + together - 1) / together * together;
+}
+
+ConvolutionShape padded(ConvolutionShape shape) {
+  shape.channels = padded(shape.channels);
+  shape.outputs = padded(shape.outputs);
+  return shape;
+}
+
+/// The padded convolution in 16 bits, and a copy for data and for result if their channels need it:
+/// at the rate of copies between layouts, which is an assumption. Weights are small.
+KernelTime padded_time(const ConvolutionShape& shape, DType type, const Machine& machine) {
+  const ConvolutionShape whole = padded(shape);
+  const double element = real(size_of(type).count);
+  const double inputs = real(shape.pictures * shape.pixels) * element;
+  const double results = real(shape.pictures * shape.places) * element;
+  const double moved = inputs * real(whole.channels) + results * real(whole.outputs) +
+                       element * real(whole.channels * whole.outputs * shape.window);
+  KernelTime time = convolution_time(whole, type, {static_cast<std::int64_t>(moved)}, machine);
+  const StepConstants& constants = machine.constants;
+  const auto copy = [&](double pixels, std::int64_t channels) {
+    if (channels % together == 0) return;
+    const double seconds =
+        1e-6 * constants.layout_start_us + seconds_of(pixels * real(channels + padded(channels)),
+                                                      constants.layout_narrow_rate, machine);
+    time.busy += from_seconds(seconds);
+    ++time.launches;
+  };
+  copy(inputs, shape.channels);
+  copy(results, shape.outputs);
+  return time;
+}
+
 }  // namespace
 
 KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes traffic,
                             const Machine& machine) {
   const double rate = rate_of_products(type, machine);
-  const double memory = seconds_of(real(traffic.count), 3.6, machine);
   const bool narrow = size_of(type) < size_of(DType::fp32);
-  if (shape.groups > 1 && shape.groups == shape.channels)
-    return time_of(std::max(by_channel_seconds(shape, narrow, machine), memory), memory);
+  if (narrow && shape.groups == 1 && shape.channels_last && !few_channels(shape) &&
+      padded(shape) != shape)
+    return padded_time(shape, type, machine);
+  const double memory = seconds_of(real(traffic.count), 3.6, machine);
+  if (shape.groups > 1 && shape.groups == shape.channels) {
+    double seconds = by_channel_seconds(shape, narrow, machine);
+    if (type == DType::fp16 && !shape.channels_last && cudnn_takes(shape))
+      seconds /= gain_of_cudnn(shape.direction);
+    return time_of(std::max(seconds, memory), memory);
+  }
   const double flops = flops_of(shape);
   constexpr double usual_start = 3.8e-6;
-  constexpr std::int64_t aligned = 4;  // channels that tensor cores take
-  if (shape.groups > 1 && shape.channels / shape.groups < 32)
+  if (shape.groups > 1 && (type == DType::fp32 || shape.channels / shape.groups < 32))
     return time_of(usual_start + std::max(flops / grouped_rate(shape, type, machine), memory),
                    memory);
-  if (shape.channels % aligned != 0 && shape.channels < 16)
+  if (few_channels(shape))
     return time_of(usual_start + std::max(flops / few_channels_rate(shape, type, machine), memory),
                    memory);
   if (type == DType::fp32 && multiplies_like_volta(machine))
