@@ -7,9 +7,8 @@
 //     input     pixels of the input x channels   += sums over outputs x window, less strides
 //     weight    outputs x channels x window      += sums over pixels of the result, in 64 parts
 //
-// with rates of its own. Copies of layout around it are kernels of their own. Convolutions of every
-// channel by itself have kernels of PyTorch's (channels first) or cuDNN's (channels last), whose
-// time is that of their instructions: so much for each result, and for each element of the window.
+// with rates of its own. Copies of layout around it are kernels of their own; copies that pad
+// channels are not, and are counted here. Groups are in grouped_convolution.cpp.
 //
 // In fp32 without TF32 cuDNN chooses among direct, Winograd's and Fourier's algorithms, by rules
 // that are not known. Windows of one pixel follow a form; of wider ones the law is a median, far
@@ -20,6 +19,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/kernel/grouped_convolution.hpp"
 #include "model/kernel/kernel_law.hpp"
 #include "model/kernel/machine.hpp"
 #include "model/kernel/product_law.hpp"
@@ -38,71 +38,6 @@ KernelTime time_of(double seconds, double memory) {
 double flops_of(const ConvolutionShape& shape) {
   return 2 * real(shape.pictures) * real(shape.places) * real(shape.outputs) *
          real(shape.channels) / real(shape.groups) * real(shape.window);
-}
-
-/// A window of every channel, on the multiprocessors' lanes: picoseconds on the H200 for each
-/// result (forward, weight) or pixel of the input, and for each element of the window.
-struct ByChannel {
-  double each, of_window, start = 1.3e-6;
-};
-
-/// Does PyTorch hand a window of every channel in fp16 with channels first to cuDNN? Source: its
-/// Convolution.cpp (check_cudnn_depthwise_workload_with_filter, pull request 58749), for more than
-/// one picture.
-bool cudnn_takes(const ConvolutionShape& shape) {
-  constexpr std::int64_t fewest_channels = 32, smallest_picture = 7 * 7, large_picture = 28 * 28;
-  if (shape.channels < fewest_channels || shape.pixels < smallest_picture) return false;
-  if (shape.window != 9 && shape.window != 25) return false;
-  if (shape.places == shape.pixels) return true;
-  constexpr std::int64_t many_channels = 512, some_channels = 256;
-  return shape.channels >= many_channels ||
-         (shape.channels >= some_channels && shape.pixels >= large_picture);
-}
-
-/// How many times as quick cuDNN's kernels of fp16 are then as PyTorch's: the geometric mean over
-/// shapes, on an A100 and an A6000 (pytorch pull request 91735).
-double gain_of_cudnn(ConvolutionDirection direction) {
-  return direction == ConvolutionDirection::forward ? 1.22 : 1.26;
-}
-
-double by_channel_seconds(const ConvolutionShape& shape, bool narrow, const Machine& machine) {
-  const double results = real(shape.pictures) * real(shape.places) * real(shape.outputs);
-  const double inputs = real(shape.pictures) * real(shape.pixels) * real(shape.channels);
-  const double stride =
-      std::max(1.0, real(shape.pixels) / real(std::max<std::int64_t>(1, shape.places)));
-  ByChannel law{};
-  double count = results;
-  if (!shape.channels_last) {
-    switch (shape.direction) {
-      case ConvolutionDirection::forward:
-        law = {3.76, 0.625};
-        break;
-      case ConvolutionDirection::input:
-        law = {11.1, 0.68};
-        count = inputs;
-        break;
-      case ConvolutionDirection::weight:
-        law = {0.9, 1.39, 61e-6};
-        break;
-    }
-  } else {
-    switch (shape.direction) {
-      case ConvolutionDirection::forward:
-        law = narrow ? ByChannel{0.26, 0.151} : ByChannel{0, 0.355};
-        break;
-      case ConvolutionDirection::input:
-        law = narrow ? ByChannel{0.07, 0.362} : ByChannel{0, 0.381};
-        break;
-      case ConvolutionDirection::weight:
-        // Windows of 7 x 7 in 32 bits took 240 to 520 ps a result.
-        law = narrow ? ByChannel{1.2, 0.085, 19e-6}
-                     : ByChannel{shape.window > 25 ? 350.0 : 1.9, 0, 19e-6};
-        break;
-    }
-    if (stride > 1.5) count *= 2;
-  }
-  return law.start +
-         count * (law.each + law.of_window * real(shape.window)) * 1e-12 / machine.lanes;
 }
 
 bool few_channels(const ConvolutionShape& shape) {
@@ -141,51 +76,6 @@ double few_channels_rate(const ConvolutionShape& shape, DType type, const Machin
   return std::min(rate, rates.at_588) * 1e12 * machine.lanes;
 }
 
-/// `value` over the next multiple of `tile`: what of a tile is used.
-double used(double value, double tile) {
-  return value / (std::ceil(value / tile) * tile);
-}
-
-constexpr std::int64_t channels_of_tile = 64;
-
-/// FLOP/s in fp32 of cuDNN's direct kernels of groups (conv2d_grouped_direct_kernel), which take as
-/// long for a product however many channels a group has. On the H200 as measured, of groups of four
-/// channels; before it, two operations a clock of a multiprocessor forward and one backward, as on
-/// a V100 with 64 channels (pytorch issue 34977: 47.3 and 97.0 ms).
-double direct_rate(const ConvolutionShape& shape, const Machine& machine) {
-  const auto direction = static_cast<std::size_t>(shape.direction);
-  constexpr double first[]{2, 2, 2}, last[]{1, 0.5, 1}, before_hopper[]{2, 1, 1};
-  constexpr int hopper = 90;
-  if (machine.compute_capability < hopper)
-    return before_hopper[direction] * machine.multiprocessors * machine.hertz();
-  return (shape.channels_last ? last : first)[direction] * 1e12 * machine.lanes;
-}
-
-/// Does cuDNN multiply the gradient of a weight in groups on tensor cores, with channels last? Its
-/// kernels are of groups of 8 and 16 channels and tiles of 64 (names that end in _g8_ in a profile
-/// of an RTX 3090: github:andravin/spio@0026c4fd).
-bool has_grouped_gradient(const ConvolutionShape& shape) {
-  const std::int64_t of_group = shape.channels / shape.groups;
-  return shape.channels % channels_of_tile == 0 && (of_group == 8 || of_group == 16);
-}
-
-/// FLOP/s of groups of few channels: where each has four, more in proportion on tensor cores, which
-/// read the windows of all groups of a tile, whatever of them a group has.
-double grouped_rate(const ConvolutionShape& shape, DType type, const Machine& machine) {
-  if (type == DType::fp32) return direct_rate(shape, machine);
-  const double more = real(shape.channels) / real(shape.groups) / 4 * 1e12 * machine.lanes;
-  const auto direction = static_cast<std::size_t>(shape.direction);
-  if (type == DType::tf32) {
-    constexpr double first[]{15, 2, 5.5}, last[]{13, 13, 4};
-    return (shape.channels_last ? last : first)[direction] * more;
-  }
-  constexpr double first[]{22, 17, 9}, last[]{19, 16, 16}, direct_gradient = 2e12;
-  if (!shape.channels_last) return first[direction] * more;
-  if (shape.direction == ConvolutionDirection::weight && !has_grouped_gradient(shape))
-    return direct_gradient * machine.lanes;
-  return last[direction] * more * used(real(shape.channels), real(channels_of_tile));
-}
-
 /// FLOP/s in fp32 of a window of one pixel. A block of threads computes a tile of 128 columns, or a
 /// smaller one that reads its operands more often, and before its first result reads what 50
 /// elements of the sum take; with channels first its rows are pixels of one picture, 64 together.
@@ -202,7 +92,7 @@ double fp32_pixel_rate(const ConvolutionShape& shape, const Machine& machine) {
     const double columns = real(forward ? shape.outputs : shape.channels);
     rate = forward ? (shape.channels_last ? 27 : 46) : (shape.channels_last ? 23 : 33);
     rate *= sum / (sum + 50) * std::pow(std::min(1.0, columns / 128), 0.4);
-    if (!shape.channels_last) rate *= used(real(forward ? shape.places : shape.pixels), 64);
+    if (!shape.channels_last) rate *= used_of_tile(real(forward ? shape.places : shape.pixels), 64);
   }
   return rate * 1e12 * machine.lanes;
 }
@@ -240,7 +130,7 @@ double fp32_rate(const ConvolutionShape& shape, const Machine& machine) {
     case ConvolutionDirection::weight:
       rate = 21;
       if (shape.window == 9 && shape.places == shape.pixels && fewest >= winograd_channels) {
-        const double side = used(std::sqrt(real(shape.places)), 4);
+        const double side = used_of_tile(std::sqrt(real(shape.places)), 4);
         rate = 165 * fewest / (fewest + 150) * side * side * (shape.channels_last ? 0.87 : 1);
       }
       break;
@@ -275,8 +165,8 @@ Gemm implicit(const ConvolutionShape& shape) {
 }
 
 /// Tensor cores are fed 16 bytes at a time: with channels last cuDNN copies tensors whose channels
-/// are no multiple of eight into ones whose are, and results back (nhwcAddPaddingKernel in traces of
-/// several GPUs).
+/// are no multiple of eight into ones whose are, and results back (nhwcAddPaddingKernel, in public
+/// profiles of several GPUs).
 constexpr std::int64_t together = 8;
 std::int64_t padded(std::int64_t channels) {
   return (channels + together - 1) / together * together;
@@ -318,19 +208,16 @@ KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes tra
                             const Machine& machine) {
   const double rate = rate_of_products(type, machine);
   const bool narrow = size_of(type) < size_of(DType::fp32);
-  if (narrow && shape.groups == 1 && shape.channels_last && !few_channels(shape) &&
-      padded(shape) != shape)
+  if (narrow && machine.has_cudnn() && shape.groups == 1 && shape.channels_last &&
+      !few_channels(shape) && padded(shape) != shape)
     return padded_time(shape, type, machine);
   const double memory = seconds_of(real(traffic.count), 3.6, machine);
-  if (shape.groups > 1 && shape.groups == shape.channels) {
-    double seconds = by_channel_seconds(shape, narrow, machine);
-    if (type == DType::fp16 && !shape.channels_last && cudnn_takes(shape))
-      seconds /= gain_of_cudnn(shape.direction);
-    return time_of(std::max(seconds, memory), memory);
-  }
+  if (shape.groups > 1 && shape.groups == shape.channels)
+    return time_of(std::max(by_channel_seconds(shape, type, machine), memory), memory);
   const double flops = flops_of(shape);
   constexpr double usual_start = 3.8e-6;
-  if (shape.groups > 1 && (type == DType::fp32 || shape.channels / shape.groups < 32))
+  const bool direct = type == DType::fp32 && machine.has_cudnn();
+  if (shape.groups > 1 && (direct || shape.channels / shape.groups < 32))
     return time_of(usual_start + std::max(flops / grouped_rate(shape, type, machine), memory),
                    memory);
   if (few_channels(shape))

@@ -21,6 +21,7 @@ struct Machine {
 
   double hertz() const { return clock * reference_clock; }
   double rate_of(DType type) const { return product_rate[static_cast<std::size_t>(type)]; }
+  bool has_cudnn() const { return compute_capability > 0; }  ///< 0: not CUDA's
   /// Does the device have Hopper's products of warp groups, which read operands of 32 bits from
   /// shared memory along k alone (NVIDIA, PTX ISA, wgmma)?
   bool has_warp_group_products() const { return compute_capability == 90; }

@@ -85,8 +85,9 @@ double on_volta(const Pattern& p) {
 /// whether the tensor has as many or not, and all blocks wait for each other between the two times
 /// that they read. Both bounds are joined by their squares.
 ///
-/// Constants: an A100 in fp16 with up to 64 channels (tests/data/operations, batch_norms). A V100, a
-/// Turing card, and an H200 in fp32, which nothing was fitted to, bear them out.
+/// Constants: an A100 in fp16 with up to 64 channels (tests/data/operations, batch_norms); of the
+/// start also small batch norms of an H200 in fp32. The H200's others, a V100's and a Turing card's
+/// bear them out.
 double batch_norm_last(const Pattern& p) {
   constexpr double start = 14e-6, bytes_of_block = 128;
   const double tiles =

@@ -27,7 +27,7 @@ double seconds(const MemoryPattern& pattern, DType type, const Machine& machine 
 
 TEST_CASE("with channels last few channels cost what their pixels cost",
           "[model][batch_norm_law]") {
-  // 10^8 pixels at 64 ps take 6.4 ms; their bytes, of one channel, 3 x 0.2 GB at 4.23 TB/s, 0.14 ms.
+  // 10^8 pixels at 64 ps take 6.4 ms; the bytes of one channel, 3 x 0.2 GB, 0.14 ms.
   const double one = seconds(norm(1, 100'000'000, true), DType::fp16);
   CHECK(one == Approx(14e-6 + 6.4e-3).epsilon(1e-3));
   // Four channels, whose bytes still take next to no time, as long.
