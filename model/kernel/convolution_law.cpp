@@ -7,9 +7,8 @@
 //     input     pixels of the input x channels   += sums over outputs x window, less strides
 //     weight    outputs x channels x window      += sums over pixels of the result, in 64 parts
 //
-// with rates of its own. Copies of layout around it are kernels of their own. Convolutions of every
-// channel by itself have kernels of PyTorch's (channels first) or cuDNN's (channels last), whose
-// time is that of their instructions: so much for each result, and for each element of the window.
+// with rates of its own. Copies of layout around it are kernels of their own; copies that pad
+// channels are not, and are counted here. Groups are in grouped_convolution.cpp.
 //
 // In fp32 without TF32 cuDNN chooses among direct, Winograd's and Fourier's algorithms, by rules
 // that are not known. Windows of one pixel follow a form; of wider ones the law is a median, far
@@ -20,6 +19,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/kernel/grouped_convolution.hpp"
 #include "model/kernel/kernel_law.hpp"
 #include "model/kernel/machine.hpp"
 #include "model/kernel/product_law.hpp"
@@ -40,50 +40,9 @@ double flops_of(const ConvolutionShape& shape) {
          real(shape.channels) / real(shape.groups) * real(shape.window);
 }
 
-/// A window of every channel, on the multiprocessors' lanes: picoseconds on the H200 for each
-/// result (forward, weight) or pixel of the input, and for each element of the window.
-struct ByChannel {
-  double each, of_window, start = 1.3e-6;
-};
-
-double by_channel_seconds(const ConvolutionShape& shape, bool narrow, const Machine& machine) {
-  const double results = real(shape.pictures) * real(shape.places) * real(shape.outputs);
-  const double inputs = real(shape.pictures) * real(shape.pixels) * real(shape.channels);
-  const double stride =
-      std::max(1.0, real(shape.pixels) / real(std::max<std::int64_t>(1, shape.places)));
-  ByChannel law{};
-  double count = results;
-  if (!shape.channels_last) {
-    switch (shape.direction) {
-      case ConvolutionDirection::forward:
-        law = {3.76, 0.625};
-        break;
-      case ConvolutionDirection::input:
-        law = {11.1, 0.68};
-        count = inputs;
-        break;
-      case ConvolutionDirection::weight:
-        law = {0.9, 1.39, 61e-6};
-        break;
-    }
-  } else {
-    switch (shape.direction) {
-      case ConvolutionDirection::forward:
-        law = narrow ? ByChannel{0.26, 0.151} : ByChannel{0, 0.355};
-        break;
-      case ConvolutionDirection::input:
-        law = narrow ? ByChannel{0.07, 0.362} : ByChannel{0, 0.381};
-        break;
-      case ConvolutionDirection::weight:
-        // Windows of 7 x 7 in 32 bits took 240 to 520 ps a result.
-        law = narrow ? ByChannel{1.2, 0.085, 19e-6}
-                     : ByChannel{shape.window > 25 ? 350.0 : 1.9, 0, 19e-6};
-        break;
-    }
-    if (stride > 1.5) count *= 2;
-  }
-  return law.start +
-         count * (law.each + law.of_window * real(shape.window)) * 1e-12 / machine.lanes;
+bool few_channels(const ConvolutionShape& shape) {
+  constexpr std::int64_t aligned = 4, few = 16;
+  return shape.channels % aligned != 0 && shape.channels < few;
 }
 
 /// Pictures of few channels, whose sums are not aligned: FLOP/s by the length of the sum, between
@@ -117,27 +76,6 @@ double few_channels_rate(const ConvolutionShape& shape, DType type, const Machin
   return std::min(rate, rates.at_588) * 1e12 * machine.lanes;
 }
 
-/// Groups of few channels: FLOP/s where each has four, more in proportion.
-double grouped_rate(const ConvolutionShape& shape, DType type, const Machine& machine) {
-  const auto direction = static_cast<std::size_t>(shape.direction);
-  constexpr double narrow_first[]{22, 17, 9}, narrow_last[]{19, 16, 2}, tf32_first[]{15, 2, 5.5},
-      tf32_last[]{13, 13, 4}, fp32_first[]{2, 2, 2}, fp32_last[]{1, 0.5, 1};
-  const double* rates = fp32_first;
-  if (size_of(type) < size_of(DType::fp32))
-    rates = shape.channels_last ? narrow_last : narrow_first;
-  else if (type == DType::tf32)
-    rates = shape.channels_last ? tf32_last : tf32_first;
-  else if (shape.channels_last)
-    rates = fp32_last;
-  const double of_group = real(shape.channels) / real(shape.groups);
-  return rates[direction] * 1e12 * (of_group / 4) * machine.lanes;
-}
-
-/// `value` over the next multiple of `tile`: what of a tile is used.
-double used(double value, double tile) {
-  return value / (std::ceil(value / tile) * tile);
-}
-
 /// FLOP/s in fp32 of a window of one pixel. A block of threads computes a tile of 128 columns, or a
 /// smaller one that reads its operands more often, and before its first result reads what 50
 /// elements of the sum take; with channels first its rows are pixels of one picture, 64 together.
@@ -154,7 +92,7 @@ double fp32_pixel_rate(const ConvolutionShape& shape, const Machine& machine) {
     const double columns = real(forward ? shape.outputs : shape.channels);
     rate = forward ? (shape.channels_last ? 27 : 46) : (shape.channels_last ? 23 : 33);
     rate *= sum / (sum + 50) * std::pow(std::min(1.0, columns / 128), 0.4);
-    if (!shape.channels_last) rate *= used(real(forward ? shape.places : shape.pixels), 64);
+    if (!shape.channels_last) rate *= used_of_tile(real(forward ? shape.places : shape.pixels), 64);
   }
   return rate * 1e12 * machine.lanes;
 }
@@ -192,7 +130,7 @@ double fp32_rate(const ConvolutionShape& shape, const Machine& machine) {
     case ConvolutionDirection::weight:
       rate = 21;
       if (shape.window == 9 && shape.places == shape.pixels && fewest >= winograd_channels) {
-        const double side = used(std::sqrt(real(shape.places)), 4);
+        const double side = used_of_tile(std::sqrt(real(shape.places)), 4);
         rate = 165 * fewest / (fewest + 150) * side * side * (shape.channels_last ? 0.87 : 1);
       }
       break;
@@ -226,22 +164,63 @@ Gemm implicit(const ConvolutionShape& shape) {
   return {};
 }
 
+/// Tensor cores are fed 16 bytes at a time: with channels last cuDNN copies tensors whose channels
+/// are no multiple of eight into ones whose are, and results back (nhwcAddPaddingKernel, in public
+/// profiles of several GPUs).
+constexpr std::int64_t together = 8;
+std::int64_t padded(std::int64_t channels) {
+  return (channels + together - 1) / together * together;
+}
+
+ConvolutionShape padded(ConvolutionShape shape) {
+  shape.channels = padded(shape.channels);
+  shape.outputs = padded(shape.outputs);
+  return shape;
+}
+
+/// The padded convolution in 16 bits, and a copy for data and for result if their channels need it:
+/// at the rate of copies between layouts, which is an assumption. Weights are small.
+KernelTime padded_time(const ConvolutionShape& shape, DType type, const Machine& machine) {
+  const ConvolutionShape whole = padded(shape);
+  const double element = real(size_of(type).count);
+  const double inputs = real(shape.pictures * shape.pixels) * element;
+  const double results = real(shape.pictures * shape.places) * element;
+  const double moved = inputs * real(whole.channels) + results * real(whole.outputs) +
+                       element * real(whole.channels * whole.outputs * shape.window);
+  KernelTime time = convolution_time(whole, type, {static_cast<std::int64_t>(moved)}, machine);
+  const StepConstants& constants = machine.constants;
+  const auto copy = [&](double pixels, std::int64_t channels) {
+    if (channels % together == 0) return;
+    const double seconds =
+        1e-6 * constants.layout_start_us + seconds_of(pixels * real(channels + padded(channels)),
+                                                      constants.layout_narrow_rate, machine);
+    time.busy += from_seconds(seconds);
+    ++time.launches;
+  };
+  copy(inputs, shape.channels);
+  copy(results, shape.outputs);
+  return time;
+}
+
 }  // namespace
 
 KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes traffic,
                             const Machine& machine) {
   const double rate = rate_of_products(type, machine);
-  const double memory = seconds_of(real(traffic.count), 3.6, machine);
   const bool narrow = size_of(type) < size_of(DType::fp32);
+  if (narrow && machine.has_cudnn() && shape.groups == 1 && shape.channels_last &&
+      !few_channels(shape) && padded(shape) != shape)
+    return padded_time(shape, type, machine);
+  const double memory = seconds_of(real(traffic.count), 3.6, machine);
   if (shape.groups > 1 && shape.groups == shape.channels)
-    return time_of(std::max(by_channel_seconds(shape, narrow, machine), memory), memory);
+    return time_of(std::max(by_channel_seconds(shape, type, machine), memory), memory);
   const double flops = flops_of(shape);
   constexpr double usual_start = 3.8e-6;
-  constexpr std::int64_t aligned = 4;  // channels that tensor cores take
-  if (shape.groups > 1 && shape.channels / shape.groups < 32)
+  const bool direct = type == DType::fp32 && machine.has_cudnn();
+  if (shape.groups > 1 && (direct || shape.channels / shape.groups < 32))
     return time_of(usual_start + std::max(flops / grouped_rate(shape, type, machine), memory),
                    memory);
-  if (shape.channels % aligned != 0 && shape.channels < 16)
+  if (few_channels(shape))
     return time_of(usual_start + std::max(flops / few_channels_rate(shape, type, machine), memory),
                    memory);
   if (type == DType::fp32 && multiplies_like_volta(machine))

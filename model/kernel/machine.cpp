@@ -5,7 +5,7 @@ namespace {
 
 /// What the constants were measured on: an H200's data sheet, and the share of its bandwidth that
 /// large elementwise kernels reached.
-constexpr double reference_clock = 1.98e9, reference_multiprocessors = 132;
+constexpr double reference_multiprocessors = 132;
 constexpr double reference_bandwidth = 4.8e12 * 0.88;
 constexpr double lowest_clock = 0.1;  ///< over the reference's: what a strange data sheet comes to
 

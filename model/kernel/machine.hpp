@@ -5,6 +5,8 @@
 
 namespace ddpsim {
 
+inline constexpr double reference_clock = 1.98e9;  ///< Hz of the H200
+
 /// A device as the laws of kernels see it: what they take from its data sheet, and by how much it
 /// differs from the H200 that their constants were measured on.
 struct Machine {
@@ -17,7 +19,9 @@ struct Machine {
   std::array<double, all_dtypes.size()> product_rate{};  ///< [dtype], FLOP/s of large products
   StepConstants constants;
 
+  double hertz() const { return clock * reference_clock; }
   double rate_of(DType type) const { return product_rate[static_cast<std::size_t>(type)]; }
+  bool has_cudnn() const { return compute_capability > 0; }  ///< 0: not CUDA's
   /// Does the device have Hopper's products of warp groups, which read operands of 32 bits from
   /// shared memory along k alone (NVIDIA, PTX ISA, wgmma)?
   bool has_warp_group_products() const { return compute_capability == 90; }

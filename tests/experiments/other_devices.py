@@ -21,16 +21,18 @@ import tempfile
 
 import experiment
 from single_operations import (EVENTS, GAP, ROOT, SIZE, by_rows, elementwise, kernel,
-                               layout, priced_alike, spread)
+                               layout, moved, priced_alike, spread)
 
 DATA = ROOT / 'tests/data/operations'
-FILES = ('neusight', 'deepbench', 'cudnn_frontend')
+FILES = ('neusight', 'deepbench', 'cudnn_frontend', 'batch_norms')
 SIZE.setdefault('fp16', 2)
 # By their data sheets; a V100 for PCIe has the memory and the multiprocessors of the other.
 DEVICES = {
     'h200': 'base: h200', 'h100-sxm': 'base: h100-sxm', 'gb200': 'base: gb200',
     'a100-pcie-40': 'base: a100-pcie-40', 'a100-pcie-80': 'base: a100-pcie-80', 'l4': 'base: l4',
-    't4': 'base: t4', 'v100-sxm': 'base: v100',
+    't4': 'base: t4', 'v100-sxm': 'base: v100', 'a100-40': 'base: a100-40',
+    'rtx-2070-super': 'base: t4\nmultiprocessors: 40\nmemory_bandwidth: 448 GB/s\n'
+                      'peak: {fp32: 9.06 TFLOP/s}',
     'v100-pcie-32': 'base: v100\npeak: {fp32: 14 TFLOP/s, fp16: 112 TFLOP/s}'}
 ALONG_K = {'TN column-major': 2, 'NN column-major': 1, 'NT column-major': 0}
 
@@ -96,6 +98,16 @@ def attention(what, dtype, shape):
                               'backward': str(backward).lower(), 'implementation': 'cudnn'})]
 
 
+def batch_norm(what, dtype, shape):
+    """By cuDNN. The gradient is added to an earlier one."""
+    pictures, channels, side = shape
+    pixels = pictures * side ** 3
+    all, backward = SIZE[dtype] * pixels * channels, 'backward' in what
+    norm = moved('batch_norm', 2 * all, all, dtype, channels, pixels, inner=side ** 3,
+                 channels_last=str(what.endswith('nhwc')).lower(), backward=str(backward).lower())
+    return [norm, moved('elementwise', 2 * all, all, dtype)] if backward else [norm]
+
+
 def kernels_of(row):
     """(class, kernels) of a measured row, or None where no law of kernels is meant."""
     kind, what, dtype, shape = row['kind'], row['what'], row['dtype'], row['shape']
@@ -115,6 +127,8 @@ def kernels_of(row):
         return f'attention, {what}', attention(what, dtype, shape)
     if kind == 'elementwise':
         return 'elementwise', elementwise(what, dtype, sides[0] * sides[1])
+    if what.startswith('batch_norm'):
+        return what, batch_norm(what, dtype, sides)
     name = what.removesuffix(', pytorch')
     if name in ('layer_norm', 'layer_norm backward', 'softmax') and name != what or ',' not in what:
         return name, by_rows(name, dtype, *sides)
