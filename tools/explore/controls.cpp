@@ -136,7 +136,7 @@ std::optional<Yaml> find(const std::string& file, const std::vector<Setting>& se
                          const std::string& outer, const std::string& inner) {
   if (is_workload_profile(file)) {
     for (auto setting = set.rbegin(); setting != set.rend(); ++setting)
-      if (setting->first == outer + "." + inner) return Yaml::of_text(setting->second);
+      if (setting->key == outer + "." + inner) return Yaml::of_text(setting->value);
     return std::nullopt;
   }
   Yaml root = Yaml::load(file);

@@ -55,7 +55,7 @@ std::string strategy_label(const Training& training) {
 
 std::string short_label(const std::vector<Setting>& settings) {
   std::string text;
-  for (const auto& [key, value] : settings) {
+  for (const auto& [key, value, written] : settings) {
     const auto dot = key.rfind('.');
     text += fmt::format("{}{}: {}", text.empty() ? "" : ", ",
                         dot == std::string::npos ? key : key.substr(dot + 1), value);
