@@ -193,7 +193,9 @@ std::string Explorer::answer(const std::string& asked) const {
     for (const auto& [key, value, written] : moved_only(settings)) set.push_back({key, value});
     Json positions = Json::object();
     for (const auto& [id, position] : controls_.positions(run.scenario, moved))
-      positions[id] = {{"option", position.option}, {"text", position.text}};
+      positions[id] = {{"option", position.option},
+                       {"text", position.text},
+                       {"unavailable", position.unavailable}};
     std::vector<std::string> notes = cluster_notes(run.scenario, settings);
     for (std::string& line : run_warnings(run)) notes.push_back(std::move(line));
     std::string json = one_line({{"record", record_of(run)},
