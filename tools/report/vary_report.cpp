@@ -103,6 +103,13 @@ Record keys_record(const std::vector<Field>& columns, const std::vector<Setting>
   return record;
 }
 
+/// The row's strategy, with its buckets unless a column of a key says them.
+std::string name_in_table(const VariedRun& varied, const Training& training) {
+  const bool told = std::ranges::any_of(
+      varied.settings, [&](const Setting& setting) { return is_in_label(setting.key, training); });
+  return told ? std::string(name_of(training.strategy)) : short_strategy_label(training);
+}
+
 Record row_record(const VariedRun& varied, const Step& step, const VariedRun& first,
                   Duration lasts) {
   const StepMetrics& metrics = step.metrics;
@@ -110,7 +117,7 @@ Record row_record(const VariedRun& varied, const Step& step, const VariedRun& fi
   FieldValue against;
   if (same != nullptr) against = in_seconds(lasts) / in_seconds(lasting(first, *same)) - 1;
   Record row;
-  row.add(fields::strategy, name_of(step.training.strategy))
+  row.add(fields::strategy, name_in_table(varied, step.training))
       .add(fields::step_ms, in_ms(lasts))
       .add(fields::against_first, against)
       .add(fields::exposed_ms, in_ms(lasts - varied.run.none.metrics.step))
@@ -297,8 +304,8 @@ List varied_records(const Variants& variants) {
       results.emplace_back(result_record(varied.run.scenario, result)
                                .add(throughput_record(varied.run.scenario, result))
                                .add(band_record(varied.run.knowledge, result.step->metrics.step)));
-    all.emplace_back(
-        run_record(varied.run.scenario, std::move(results)).add(fields::set, texts_of(varied.settings)));
+    all.emplace_back(run_record(varied.run.scenario, std::move(results))
+                         .add(fields::set, texts_of(varied.settings)));
   }
   for (const RefusedRun& refused : variants.refused)
     all.emplace_back(Record()
@@ -379,7 +386,9 @@ Table varied_table(const Variants& variants, const std::optional<Field>& best) {
       table.add(run_row(varied.run, result).add(fields::set, texts_of(varied.settings)));
   if (best) sort_by(table, *best);
   for (const RefusedRun& refused : variants.refused)
-    table.add(Record().add(fields::set, texts_of(refused.settings)).add(fields::refusal, refused.problem));
+    table.add(Record()
+                  .add(fields::set, texts_of(refused.settings))
+                  .add(fields::refusal, refused.problem));
   return table;
 }
 
