@@ -103,7 +103,10 @@ Question Request::question() const {
 }
 
 std::vector<Setting> Request::set() const {
-  return json_.at("set").get<std::vector<Setting>>();
+  std::vector<Setting> settings;
+  for (auto& [key, value] : json_.at("set").get<std::vector<std::pair<std::string, std::string>>>())
+    settings.emplace_back(key, value);
+  return settings;
 }
 
 std::vector<std::string> Request::texts(const char* name) const {

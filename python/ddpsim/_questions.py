@@ -19,7 +19,7 @@ from . import _native, results
 from . import _arguments as arguments
 from . import _executors as executors
 from ._errors import InputError
-from ._sources import (Asked, Scenario, Settings, Source, ask, cluster_settings, question,
+from ._sources import (Asked, Scenario, Settings, Source, all_settings, ask, question,
                        settings_of, text_of)
 
 Progress = Union[Callable[[str, float], object], bool, None]
@@ -90,7 +90,7 @@ def run(scenario: Source, *, set: Settings | None = None, cluster: Any = None,
     logger would say, `why` what exposes each bucket, all in `record`; `trace` a Chrome trace,
     `hooks` every hook in the order they fire, `page` a page for a browser.
     """
-    settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
+    settings = all_settings(set, cluster, nodes, ranks_per_node, ranks, device)
     return results.run(question(scenario, settings, laws_only).ask(
         'run', arguments.progress(progress), steps=arguments.whole_or_none('steps', steps),
         scaling=arguments.whole_or_none('scaling', scaling), run_ahead=bool(run_ahead),
@@ -109,7 +109,7 @@ def vary(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
     'tokens_per_second', ... A combination that the scenario refuses is a row with the reason under
     'error', as long as another one is not refused.
     """
-    settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
+    settings = all_settings(set, cluster, nodes, ranks_per_node, ranks, device)
     said = question(scenario, settings, laws_only).ask(
         'vary', arguments.progress(progress), axes=_axes(vary), best=arguments.text('best', best))
     return results.Variants(**results.common(_varied_rows(said, vary)))
@@ -127,7 +127,7 @@ def tune(workload: Source, cluster: Any = None, nodes: int | None = None, *,
     `cluster` is a name of list_clusters(), the path of a cluster's file or a dict. The plan's
     `ddp_kwargs` go to DistributedDataParallel. The other arguments are the flags of `ddpsim tune`.
     """
-    settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
+    settings = all_settings(set, cluster, nodes, ranks_per_node, ranks, device)
     def flag(name: str, value: Any) -> str:
         return arguments.text_or_number(name, value)
     return results.plan(question(workload, settings, laws_only).ask(
@@ -143,7 +143,7 @@ def schedule(scenario: Source, *, set: Settings | None = None, cluster: Any = No
              steps: int | None = None, laws_only: bool = False,
              progress: Progress = None) -> results.Schedule:
     """Hooks in firing order, buckets with their contents, and what the step consists of."""
-    settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
+    settings = all_settings(set, cluster, nodes, ranks_per_node, ranks, device)
     return results.Schedule(**results.common(question(scenario, settings, laws_only).ask(
         'schedule', arguments.progress(progress), tasks=bool(tasks),
         steps=arguments.whole_or_none('steps', steps))))
@@ -179,7 +179,7 @@ def sweep(scenario: Source, vary: Mapping[str, Values], *, best: str = '',
     computed, as `ddpsim sweep --csv` does: points that it holds are not computed again, so a sweep
     that was interrupted goes on.
     """
-    settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device) + settings_of(set)
+    settings = all_settings(set, cluster, nodes, ranks_per_node, ranks, device)
     threads = 0 if jobs is None else arguments.whole('jobs', jobs, 1, _MOST_JOBS)
     axes, sorted_by = _axes(vary), arguments.text('best', best)
     shown = arguments.progress(progress)
@@ -265,8 +265,7 @@ class Study:
     def __init__(self, scenario: Source, *, set: Settings | None = None, cluster: Any = None,
                  nodes: int | None = None, ranks_per_node: int | list[int] | None = None,
                  ranks: int | None = None, device: Any = None, laws_only: bool = False) -> None:
-        settings = cluster_settings(cluster, nodes, ranks_per_node, ranks, device)
-        settings += settings_of(set)
+        settings = all_settings(set, cluster, nodes, ranks_per_node, ranks, device)
         self._study = _native.Study(question(scenario, settings, laws_only).request())
         self.step_ms = self._study.step_ms
         """The length of a step where this differs from the scenario: `strategy`; `bucket_cap`,

@@ -11,6 +11,7 @@ from typing import Any, Protocol, Union, runtime_checkable
 
 from . import _native, _prefix
 from . import _arguments as arguments
+from ._errors import InputError
 
 
 @runtime_checkable
@@ -82,6 +83,22 @@ def cluster_settings(cluster: Any = None, nodes: int | None = None,
         if value is not None:
             settings.append(('cluster.' + key, text_of(value, key)))
     return settings
+
+
+def all_settings(given: Settings | None, cluster: Any = None, nodes: int | None = None,
+                 ranks_per_node: int | list[int] | None = None, ranks: int | None = None,
+                 device: Any = None) -> list[tuple[str, str]]:
+    """Those of the arguments of the same names, then those of `set`. Throws InputError where the
+    two give one key two values."""
+    flags = cluster_settings(cluster, nodes, ranks_per_node, ranks, device)
+    settings = settings_of(given)
+    for key, value in flags:
+        for other, of_set in settings:
+            if other == key and of_set != value:
+                name = key.rpartition('.')[2]
+                raise InputError(f'{name}={value} and set={{{key!r}: {of_set}}} give {key} two '
+                                 'values: leave one of them out')
+    return flags + settings
 
 
 class Texts:

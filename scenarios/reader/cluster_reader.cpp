@@ -591,10 +591,14 @@ CalibratedCluster read_cluster(const Yaml& given, std::optional<Price>& price) {
 }
 
 ReadyCluster read_ready_cluster(const std::string& name) {
+  return read_ready_cluster(Yaml::of_text(name));
+}
+
+ReadyCluster read_ready_cluster(const Yaml& named) {
   ClusterDraft cluster;
-  cluster.layers = layers_of(entry_with_bases(Yaml::of_text(name), cluster_entries, "system"));
+  cluster.layers = layers_of(entry_with_bases(named, cluster_entries, "system"));
   cluster_map().read(std::vector<Yaml>(cluster.layers), cluster);
-  return {name, cluster.source, cluster};
+  return {named.scalar(), cluster.source, cluster};
 }
 
 }  // namespace ddpsim

@@ -23,5 +23,6 @@ struct ReadyCluster {
   Cluster cluster;
 };
 ReadyCluster read_ready_cluster(const std::string& name);
+ReadyCluster read_ready_cluster(const Yaml& named);
 
 }  // namespace ddpsim

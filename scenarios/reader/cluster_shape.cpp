@@ -135,13 +135,12 @@ NodesAndRanks divided(int ranks, const ClusterShape& shape) {
 void apply_settings(Yaml& scenario, const std::vector<Setting>& settings) {
   std::vector<Setting> whole, links, rest;
   for (const Setting& setting : settings)
-    (setting.first == "cluster"    ? whole
-     : setting.first == inter_node ? links
-                                   : rest)
+    (setting.key == "cluster"    ? whole
+     : setting.key == inter_node ? links
+                                 : rest)
         .push_back(setting);
-  std::stable_sort(rest.begin(), rest.end(), [](const Setting& a, const Setting& b) {
-    return depth(a.first) < depth(b.first);
-  });
+  std::stable_sort(rest.begin(), rest.end(),
+                   [](const Setting& a, const Setting& b) { return depth(a.key) < depth(b.key); });
   const MapDescription& keys = scenario_keys();
   const auto before = value_at(scenario, {"cluster"});
   scenario.apply(whole, &keys);

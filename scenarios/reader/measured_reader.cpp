@@ -9,7 +9,7 @@
 namespace ddpsim {
 namespace {
 
-using Settings = std::vector<Setting>;
+using Settings = std::vector<std::pair<std::string, std::string>>;
 
 /// Keys of the user's choice, each with a text.
 Value<Settings> settings_value() {

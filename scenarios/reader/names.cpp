@@ -20,6 +20,14 @@ bool alike(std::string_view a, std::string_view b) {
                     [](char x, char y) { return lower(x) == lower(y); });
 }
 
+/// Small letters and digits, without what joins words.
+std::string bare(std::string_view name) {
+  std::string text;
+  for (const char c : name)
+    if (c != '-' && c != '_') text += lower(c);
+  return text;
+}
+
 }  // namespace
 
 std::optional<std::size_t> position_of(std::string_view given,
@@ -28,6 +36,17 @@ std::optional<std::size_t> position_of(std::string_view given,
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i] == given) return i;
     if (!found && alike(names[i], given)) found = i;
+  }
+  return found;
+}
+
+std::string other_spelling_of(std::string_view given, const std::vector<std::string>& names) {
+  const std::string wanted = bare(given);
+  std::string found;
+  for (const std::string& name : names) {
+    if (bare(name) != wanted) continue;
+    if (!found.empty()) return "";
+    found = name;
   }
   return found;
 }

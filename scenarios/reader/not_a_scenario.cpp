@@ -12,6 +12,7 @@
 #include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/memory_file.hpp"
+#include "scenarios/reader/names.hpp"
 
 namespace ddpsim {
 namespace {
@@ -42,11 +43,13 @@ void check_is_no_entry(const std::string& name) {
                              Kind{device_entries, "a device", "device"}};
   for (const Kind& kind : kinds) {
     const std::vector<std::string> names = catalogue_names(kind.entries);
-    if (std::find(names.begin(), names.end(), name) == names.end()) continue;
+    const bool exact = std::find(names.begin(), names.end(), name) != names.end();
+    const std::string meant = exact ? name : other_spelling_of(name, names);
+    if (meant.empty()) continue;
     throw InputError(fmt::format(
-        "{}: no such file, but the name of {}: `ddpsim init --{} {} {}.yaml` writes a scenario "
+        "{}: no such file, but {}the name of {}: `ddpsim init --{} {} {}.yaml` writes a scenario "
         "with it",
-        name, kind.what, kind.flag, name, name));
+        name, exact ? "" : meant + " is ", kind.what, kind.flag, meant, meant));
   }
 }
 

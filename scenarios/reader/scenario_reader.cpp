@@ -145,9 +145,8 @@ Scenario read_profile_as_scenario(const std::filesystem::path& profile,
   apply_settings(root, overrides);
   Scenario scenario = read(root, profile);
   scenario.measured.reset();  // on another cluster than the keys describe, perhaps
-  const bool says_what = std::any_of(overrides.begin(), overrides.end(), [](const auto& setting) {
-    return setting.first == "compare";
-  });
+  const bool says_what = std::any_of(overrides.begin(), overrides.end(),
+                                     [](const auto& setting) { return setting.key == "compare"; });
   if (scenario.cluster.ranks() == 1 && !says_what)
     scenario.compare = {Strategy::none};  // nothing is averaged
   return scenario;

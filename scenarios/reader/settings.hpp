@@ -2,20 +2,26 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace ddpsim {
 
-/// A key of a scenario, by its dotted path, and its value, given elsewhere than in the file: "--set
-/// cluster.ranks_per_node=8".
-using Setting = std::pair<std::string, std::string>;
+/// A key of a scenario, by its dotted path, and its value, given elsewhere than in the file.
+struct Setting {
+  std::string key, value;
+  /// As its user wrote it, for errors, where that is not "--set KEY=VALUE": "--ranks-per-node 8".
+  std::string written{};
+};
 
-/// As errors name it, a long value cut.
+/// As errors name it, in the words of its user; a long value cut.
 std::string setting_text(const Setting& setting);
 
 /// Is it the key, or one below it?
 bool touches(const Setting& setting, std::string_view key);
+
+/// Throws InputError where a setting of `flags` and one of `set` give one key two values, such as
+/// "--nodes 4" and "--set cluster.nodes=2".
+void check_agree(const std::vector<Setting>& flags, const std::vector<Setting>& set);
 
 /// Is there a setting of the key itself?
 bool is_set(const std::vector<Setting>& settings, std::string_view key);

@@ -194,6 +194,14 @@ Yaml Yaml::load(const std::filesystem::path& file) {
   }
 }
 
+Yaml Yaml::of_setting(const Setting& setting) {
+  Yaml yaml(YAML::Node(setting.value), "", setting.key);
+  Changes changes;
+  changes.overrides.push_back(setting);
+  yaml.changes_ = std::make_shared<Changes>(std::move(changes));
+  return yaml;
+}
+
 YAML::Mark Yaml::mark_of(const YAML::Node& node, const Changes& changes) {
   for (const auto& [copy, mark] : changes.copies)
     if (copy.is(node)) return mark;
@@ -244,7 +252,7 @@ void Yaml::apply(const std::vector<Setting>& overrides, const MapDescription* ke
     };
     YAML::Node value;
     try {
-      const std::string content = with_joined_surrogates(change.second);
+      const std::string content = with_joined_surrogates(change.value);
       if (const auto mark = second_document(content))
         refuse(fmt::format("the value ends before \"{}\": expected one value",
                            shown(content.substr(static_cast<std::size_t>(mark->pos)))));
@@ -252,10 +260,10 @@ void Yaml::apply(const std::vector<Setting>& overrides, const MapDescription* ke
     } catch (const YAML::Exception& problem) {
       refuse("the value is not YAML: " + shown(problem.msg));
     }
-    std::istringstream path(change.first);
+    std::istringstream path(change.key);
     std::vector<std::string> steps;
     for (std::string step; std::getline(path, step, '.');) steps.push_back(step);
-    if (steps.empty() || change.first.back() == '.' ||
+    if (steps.empty() || change.key.back() == '.' ||
         std::find(steps.begin(), steps.end(), "") != steps.end())
       refuse("expected KEY=VALUE, such as training.bucket_cap=50MiB");
     try {
@@ -313,9 +321,9 @@ void Yaml::fail(std::string_view problem) const {
   const std::vector<Setting>& overrides = changes_->overrides;
   // Where a key is changed several times, the last change counts.
   for (auto change = overrides.rbegin(); change != overrides.rend(); ++change)
-    if (key_ == change->first || key_.rfind(change->first + ".", 0) == 0 ||
+    if (key_ == change->key || key_.rfind(change->key + ".", 0) == 0 ||
         (mark().is_null() &&
-         change->first.rfind(key_ + ".", 0) == 0))  // a mapping that the change made
+         change->key.rfind(key_ + ".", 0) == 0))  // a mapping that the change made
       throw InputError(fmt::format("{}: {}", setting_text(*change), problem));
   const std::string where =
       fmt::format("{}{}{}", shown_key(key_), key_.empty() ? "" : ": ", problem);

@@ -36,6 +36,8 @@ class Yaml {
   static Yaml load(const std::filesystem::path& file);
   /// A lone scalar that comes from no file.
   static Yaml of_text(const std::string& text) { return Yaml(YAML::Node(text), "", ""); }
+  /// A lone scalar that a user gave, of whom errors say what was written.
+  static Yaml of_setting(const Setting& setting);
   /// A mapping without keys that comes from no file.
   static Yaml of_nothing() { return Yaml(YAML::Node(YAML::NodeType::Map), "", ""); }
   /// Replaces or adds keys by dotted path. Only that path changes: where an anchor and its aliases

@@ -188,6 +188,22 @@ def links(program):
                     check(answer['positions'][control]['text'] == value, control, answer)
 
 
+def unequal_nodes(program):
+    """Nodes that differ stay as they are, unless a ready system, whose nodes do not, is chosen."""
+    text = re.sub(r'nodes: 2, ranks_per_node: 4', 'ranks_per_node: [4, 2]', SCENARIO)
+    with served(program, text) as site:
+        given = site.answer({'moved': {}})
+        for control in ('nodes', 'ranks_per_node'):
+            check('the nodes differ' in given['positions'][control]['unavailable'], given)
+            check('the nodes differ' in site.answer({'moved': {control: '2'}})['error'], control)
+        chosen = site.answer({'moved': {'system': 'dgx-h100'}})
+        check(chosen['positions']['nodes']['unavailable'] == '', chosen['positions'])
+        moved = site.answer({'moved': {'system': 'dgx-h100', 'nodes': '4', 'ranks_per_node': '2'}})
+        check('error' not in moved, moved.get('error'))
+        check(moved['record']['cluster']['nodes'] == 4, moved['record']['cluster'])
+        check(moved['record']['cluster']['ranks_per_node'] == 2, moved['record']['cluster'])
+
+
 def bad_values(program):
     """Each is refused with one line, and nothing of it becomes a setting."""
     with served(program) as site:
@@ -384,7 +400,8 @@ def ends(program):
                   not out.stdout, flags, out)
 
 
-CASES = {'pages': pages, 'answers': answers, 'links': links, 'bad values': bad_values,
+CASES = {'pages': pages, 'answers': answers, 'links': links, 'unequal nodes': unequal_nodes,
+         'bad values': bad_values,
          'strangers': strangers, 'too large': too_large, 'slow clients': slow_clients,
          'many connections': many_connections, 'keeps connections': keeps_connections,
          'saving': saving, 'ends': ends}

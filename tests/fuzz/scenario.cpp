@@ -16,7 +16,7 @@
 namespace ddpsim::fuzz {
 namespace {
 
-using Settings = std::vector<std::pair<std::string, std::string>>;
+using Settings = std::vector<Setting>;
 
 constexpr std::string_view folder = "/no-such-folder/";
 constexpr std::size_t most_files = 4, most_predicted = 64;
@@ -43,7 +43,8 @@ Input input_of(std::string_view text) {
     } else if (settings) {
       const std::size_t equals = bare.find('=');
       if (equals != std::string_view::npos)
-        input.settings.emplace_back(bare.substr(0, equals), bare.substr(equals + 1));
+        input.settings.emplace_back(std::string(bare.substr(0, equals)),
+                                    std::string(bare.substr(equals + 1)));
     } else {
       input.files.back().second += line;
     }

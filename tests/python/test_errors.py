@@ -53,6 +53,16 @@ def test_settings_and_values(small):
         ddpsim.run(small, steps=0)
 
 
+def test_an_argument_and_a_setting_that_differ(small):
+    with pytest.raises(ddpsim.InputError, match=r'^nodes=2 and set=.*cluster.nodes.*two values'):
+        ddpsim.run(small, nodes=2, set={'cluster.nodes': 4})
+    with pytest.raises(ddpsim.InputError, match='cluster=dgx-h100 and set='):
+        ddpsim.tune(small, 'dgx-h100', set={'cluster': 'dgx-a100'})
+    with pytest.raises(ddpsim.InputError, match='workload.batch is given by --set workload.batch'):
+        ddpsim.vary(small, {'workload.batch': [1, 2]}, set={'workload.batch': 2})
+    assert ddpsim.run(small, nodes=1, set={'cluster.nodes': 1})
+
+
 def test_what_the_program_refuses_is_an_input_error(scenarios):
     with pytest.raises(ddpsim.InputError, match='carrier-pigeon: unknown'):
         ddpsim.validate(scenarios / 'examples/mlp-2ranks.yaml', backend='carrier-pigeon')

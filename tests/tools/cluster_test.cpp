@@ -136,6 +136,88 @@ TEST_CASE("a ready cluster is the same by flag, by --set and in the file", "[too
   refused({"run", bare, "--ranks", "12"}, "write nodes and ranks_per_node");
 }
 
+TEST_CASE("a flag and a setting that give one key two values are refused, in the user's words",
+          "[tools][cluster]") {
+  const auto both = [](std::vector<std::string> flag, const std::string& setting,
+                       const std::string& says) {
+    for (const char* command : {"run", "tune", "schedule", "explore"}) {
+      std::vector<std::string> words{command, first_example};
+      words.insert(words.end(), flag.begin(), flag.end());
+      words.insert(words.end(), {"--set", setting});
+      refused(words, says);
+    }
+  };
+  both({"--nodes", "4"}, "cluster.nodes=2",
+       "--nodes 4 and --set cluster.nodes=2 give cluster.nodes two values: leave one of them out");
+  both({"--cluster", "dgx-h100"}, "cluster.system=dgx-a100",
+       "--cluster dgx-h100 and --set cluster.system=dgx-a100");
+  both({"--link", "nvlink4"}, "cluster.intra_node=pcie4",
+       "--link nvlink4 and --set cluster.intra_node=pcie4");
+  refused({"run", first_example, "--phase", "first", "--set", "training.phase=steady"},
+          "--phase first and --set training.phase=steady");
+  for (const char* command : {"run", "sweep"})
+    refused({command, first_example, "--nodes", "4", "--vary", "cluster.nodes=1,2"},
+            "cluster.nodes is given by --nodes 4 and by --vary: leave one out");
+  refused({"run", first_example, "--set", "training.bucket_cap=1MiB", "--vary",
+           "training.bucket_cap=1MiB,2MiB"},
+          "training.bucket_cap is given by --set training.bucket_cap=1MiB and by --vary");
+  // Agreement is none, and a key of what a flag names is a change of it.
+  CHECK(json_of({"run", first_example, "--cluster", "dgx-h100", "--nodes", "4", "--set",
+                 "cluster.nodes=4"})["cluster"]["nodes"] == 4);
+  CHECK(json_of({"run", first_example, "--cluster", "dgx-h100", "--nodes", "2", "--set",
+                 "cluster.inter_node.nics=1"})["cluster"]["nics_per_node"] == 1);
+}
+
+TEST_CASE("what a flag's value is refused for is told of the flag", "[tools][cluster]") {
+  const Scratch scratch;
+  const std::string site =
+      scratch.write("site.yaml", "device: h100-sxm\nranks_per_node: many\n").string();
+  refused({"run", first_example, "--cluster", "dgx-h1000"},
+          "ddpsim: --cluster dgx-h1000: unknown name \"dgx-h1000\"; did you mean \"dgx-h100\"?");
+  refused({"run", first_example, "--device", "h101-sxm"}, "ddpsim: --device h101-sxm: unknown");
+  refused({"run", first_example, "--phase", "last"}, "ddpsim: --phase last: ");
+  refused({"run", first_example, "--vary", "cluster.device=h101-sxm,h102-sxm"},
+          "ddpsim: --vary cluster.device=h101-sxm: unknown name");
+  refused({"run", first_example, "--set", "cluster.device=h101-sxm"},
+          "ddpsim: --set cluster.device=h101-sxm: unknown name");
+  refused({"run", first_example, "--cluster", site}, "site.yaml:2:17: ");
+}
+
+TEST_CASE("more ranks in a node than the ready cluster has devices in one are noted",
+          "[tools][cluster]") {
+  const auto noted = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", first_example, "--cluster"});
+    const Outcome outcome = ddpsim(more);
+    CAPTURE(more, outcome.err);
+    CHECK(outcome.code == 0);
+    return outcome.err;
+  };
+  const std::string note =
+      "note: dgx-h100 has 8 h100-sxm in a node, and here a node has 12 ranks: ";
+  CHECK_THAT(noted({"dgx-h100", "--nodes", "1", "--ranks-per-node", "12"}), Catch::Contains(note));
+  CHECK_THAT(noted({"dgx-h100", "--set", "cluster.ranks_per_node=[12, 8]"}), Catch::Contains(note));
+  CHECK_THAT(noted({"dgx-h100", "--nodes", "2"}), !Catch::Contains("in a node, and here"));
+  CHECK_THAT(noted({"dgx-h100", "--ranks-per-node", "4"}), !Catch::Contains("and here a node"));
+  CHECK_THAT(noted({"gb200-nvl72", "--nodes", "1"}), !Catch::Contains("and here a node"));
+}
+
+TEST_CASE("no accuracy is quoted for a link that is not known to join such devices",
+          "[tools][cluster]") {
+  const auto quoted = [](const char* device, const char* link) {
+    const Outcome outcome =
+        ddpsim({"run", first_example, "--device", device, "--link", link, "--set",
+                "workload.compute=fp16", "--set", "compare=[bucketed]"});
+    CAPTURE(device, link, outcome.err);
+    CHECK(outcome.code == 0);
+    return outcome.out.find("off in the median") != std::string::npos;
+  };
+  CHECK(quoted("t4", "pcie3"));
+  CHECK(quoted("h100-sxm", "nvlink4"));
+  CHECK_FALSE(quoted("t4", "nvlink3"));        // it has none
+  CHECK_FALSE(quoted("t4", "pcie5"));          // of later generations
+  CHECK_FALSE(quoted("h100-sxm", "nvlink3"));  // of an earlier one
+}
+
 TEST_CASE("every ready cluster predicts several nodes, and tune takes one for a profile",
           "[tools][cluster]") {
   const Scratch scratch;

@@ -126,5 +126,23 @@ TEST_CASE("a machine is doubted where its host or other programs took processors
   CHECK_THAT(both[1], Catch::Contains("they left 31 % of a processor"));
 }
 
+TEST_CASE("all-reduces are doubted where smaller ones took longer, in a line that a file can keep",
+          "[tools][measurement_doubts]") {
+  const auto cost = [](Bytes size, Duration time) {
+    return AllReduceCost{size, {time, time, time, 9, 0}};
+  };
+  using std::chrono::milliseconds;
+  CHECK(all_reduce_doubt({cost(256 * KiB, milliseconds{8}), cost(MiB, milliseconds{10})}).empty());
+  const std::string said =
+      all_reduce_doubt({cost(256 * KiB, milliseconds{33}), cost(MiB, milliseconds{10})});
+  CHECK_THAT(said, Catch::StartsWith("all-reduces of 256 KiB took 33 ms and of 1 MiB 10 ms: "));
+  // What calibrate writes is read again, and run repeats it.
+  const Scratch scratch;
+  std::string calibration = good_calibration;
+  calibration.insert(calibration.find("ranks: 2"), "doubts: [\"" + said + "\"]\n");
+  scratch.write("c.yaml", calibration);
+  CHECK(read_calibration(scratch.path("c.yaml")).doubts == std::vector{said});
+}
+
 }  // namespace
 }  // namespace ddpsim

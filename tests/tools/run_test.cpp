@@ -324,6 +324,35 @@ TEST_CASE("a name tells DDP's default from a cap that holds for the first bucket
   CHECK(label({"training.comm_hook=fp16_compress"}) == "bucketed, 1+25 MiB, fp16_compress");
 }
 
+TEST_CASE("narrow tables name buckets that are not DDP's own, and no others", "[tools][run]") {
+  const auto table = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"run", first_example};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = ddpsim(words);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  const std::vector<std::string> hooks{"--vary", "training.comm_hook=none,fp16_compress"};
+  const auto with_cap = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"--set", "training.bucket_cap=50MiB"});
+    return more;
+  };
+  const std::string name = "bucketed, 50 MiB  ";
+  CHECK_THAT(table(with_cap(hooks)), Catch::Contains(name));
+  CHECK_THAT(table(hooks), !Catch::Contains("bucketed, 1+25 MiB  "));
+  // A column says it.
+  CHECK_THAT(table({"--vary", "training.bucket_cap=50MiB,60MiB"}), !Catch::Contains(name));
+  const std::vector<std::string> scaling{"--scaling", "2", "--set", "compare=[naive, bucketed]"};
+  const auto count = [&](const std::string& text) {
+    std::size_t times = 0;
+    for (std::size_t at = text.find("bucketed, 50 MiB"); at != std::string::npos;
+         at = text.find("bucketed, 50 MiB", at + 1))
+      ++times;
+    return times;
+  };
+  CHECK(count(table(with_cap(scaling))) > count(table(with_cap({scaling[2], scaling[3]}))));
+}
+
 TEST_CASE("one rank has no speedup over naive", "[tools][run]") {
   const std::vector<std::string> alone{"run", first_example, "--ranks", "1"};
   const auto with = [&](const std::vector<std::string>& more) {

@@ -182,6 +182,19 @@ TEST_CASE("what a scenario is made of is told with the command that makes one",
   CHECK(said({"run", "h100-sxm"}) == made("h100-sxm", "a device", "device"));
   CHECK(said({"sweep", "gpt2", "--vary", "training.bucket_cap=1MiB,2MiB"}) ==
         made("gpt2", "a model", "model"));
+  const auto meant = [](const std::string& given, const std::string& name, const std::string& what,
+                        const std::string& flag) {
+    return fmt::format(
+        "ddpsim: {0}: no such file, but {1} is the name of {2}: `ddpsim init --{3} {1} {1}.yaml` "
+        "writes a scenario with it\n",
+        given, name, what, flag);
+  };
+  CHECK(said({"run", "GPT2"}) == meant("GPT2", "gpt2", "a model", "model"));
+  CHECK(said({"run", "gpt-2"}) == meant("gpt-2", "gpt2", "a model", "model"));
+  CHECK(said({"tune", "ResNet-50"}) == meant("ResNet-50", "resnet50", "a model", "model"));
+  CHECK(said({"run", "DGX_H100"}) == meant("DGX_H100", "dgx-h100", "a ready cluster", "cluster"));
+  CHECK(said({"run", "H100-SXM"}) == meant("H100-SXM", "h100-sxm", "a device", "device"));
+  CHECK(said({"run", "gpt3"}) == "ddpsim: gpt3: no such file\n");
   // The command that is told does it.
   CHECK(ddpsim({"init", "--model", "gpt2", "gpt2.yaml"}, scratch.folder()).code == 0);
   CHECK(ddpsim({"run", "gpt2.yaml"}, scratch.folder()).code == 0);

@@ -71,6 +71,31 @@ TEST_CASE("a ready cluster in place of unequal nodes keeps their number",
   }
 }
 
+TEST_CASE("the flag --ranks-per-node takes a number for each node", "[tools][unequal_nodes]") {
+  const Jobs jobs;
+  CHECK(jobs.json("4", {"--ranks-per-node", "8,4"})["cluster"] == jobs.json("[8, 4]")["cluster"]);
+  CHECK(jobs.json("4", {"--cluster", "dgx-h100", "--ranks-per-node",
+                        "8,4"})["cluster"]["ranks_per_node"] == Json::array({8, 4}));
+  CHECK(jobs.json("4", {"--ranks-per-node", "8,4", "--nodes", "2", "--ranks", "12"})["ranks"] ==
+        12);
+  const auto refused = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> words{"run", first_example};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const Outcome outcome = ddpsim(words);
+    CHECK(outcome.code == 2);
+    CHECK(lines_of(outcome.err).size() == 1);
+    return outcome.err;
+  };
+  CHECK_THAT(refused({"--ranks-per-node", "8,4", "--nodes", "3"}),
+             Catch::Contains("--ranks-per-node 8,4 lists 2 nodes, not the 3 of --nodes"));
+  CHECK_THAT(refused({"--ranks-per-node", "8,4", "--ranks", "16"}),
+             Catch::Contains("--ranks 16 is not the sum of --ranks-per-node 8,4"));
+  for (const char* wrong : {"8,", "8,,4", ",", "8;4", "8,0", "8,-4", "8,x", "2000", "[8,4]"})
+    CHECK_THAT(refused({"--ranks-per-node", wrong}),
+               Catch::Contains(std::string("--ranks-per-node ") + wrong +
+                               ": expected a whole number from 1 to 1024, or one for each node"));
+}
+
 TEST_CASE("throughput and prices count the ranks that are there", "[tools][unequal_nodes]") {
   const Json run = Jobs().json("[8, 4]");
   for (const Json& result : run["results"]) {

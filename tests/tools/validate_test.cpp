@@ -245,6 +245,10 @@ TEST_CASE("validate varies nothing but how gradients are averaged", "[tools][val
        {"bucket_cap=1MiB,2MiB", "bucket_caps=[1MiB],[2MiB]", "parameter_groups=1,2"})
     CHECK_THAT(refused({"--caps", "1MiB", "--vary", std::string("training.") + key}),
                Catch::Contains("and --caps both set the buckets"));
+  CHECK_THAT(refused({"--caps", "1MiB", "--set", "training.bucket_cap=2MiB"}),
+             Catch::Contains("--set training.bucket_cap=2MiB and --caps both set the buckets"));
+  CHECK_THAT(refused({"--set", "training.no_sync=true", "--vary", "training.no_sync=false,true"}),
+             Catch::Contains("training.no_sync is given by --set training.no_sync=true and by "));
   CHECK_THAT(refused({"--vary", "training.bucket_cap=1KiB..200KiB"}),
              Catch::Contains("validate runs at most 100"));
   CHECK_THAT(refused({"--vary", "training.no_sync=false,true", "--set", "compare=[flat]", "--set",
@@ -252,6 +256,26 @@ TEST_CASE("validate varies nothing but how gradients are averaged", "[tools][val
              Catch::Contains("--vary varies `bucketed`, which is not in the scenario's `compare`"));
   CHECK_THAT(refused({"--vary", "training.comm_hook=fp17_compress"}),
              Catch::Contains("fp17_compress"));
+}
+
+TEST_CASE("validate names no link of the scenario, as ranks use what is here",
+          "[tools][validate]") {
+  const Scratch scratch;
+  std::string text = small_mlp;
+  const std::string own = "{latency: 30 us, bandwidth: 1 GB/s}";
+  text.replace(text.find(own), own.size(), "nvlink4");
+  const std::string scenario = scratch.write("small.yaml", text).string();
+  const std::string json = scratch.path("v.json").string();
+  const Outcome outcome =
+      ddpsim({"validate", scenario, "--backend", "threads", "--ranks", "2", "--steps", "1",
+              "--warm-up", "0", "--repeats", "1", "--set", "compare=[bucketed]", "--json", json});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.out, !Catch::Contains("nvlink4") && !Catch::Contains("450 GB/s") &&
+                              Catch::Contains("by links as measured, line rate not known"));
+  const Json cluster = Json::parse(content_of(json))["cluster"];
+  CHECK(cluster["intra_node"].is_null());
+  CHECK(cluster["line_rate_bytes_per_second"].is_null());
 }
 
 TEST_CASE("validate prints both sides and draws both timelines", "[tools][validate]") {

@@ -126,13 +126,6 @@ Page page_of(const Calibration& calibration) {
             : "",
         each.communication_slowdown);
   page.add(Paragraph{rest});
-  if (const auto slower = slower_small_all_reduce(calibration.all_reduce))
-    page.add(Paragraph{fmt::format(
-        "all-reduces of {} took {:.3g} ms and of {} {:.3g} ms: something else ran meanwhile; "
-        "ddpsim "
-        "doctor says when the machine is steady, and measuring again whether this was noise",
-        to_string(slower->first.size), in_ms(slower->first.time.median),
-        to_string(slower->second.size), in_ms(slower->second.time.median))});
   return page;
 }
 
@@ -211,6 +204,8 @@ Calibration measured(Backend& backend, const Scenario& scenario,
   if (backend.rank() == 0 && request.job.backend != "nccl")
     left_by_others = std::min(left_by_others, processor_time_left());
   calibration.doubts = machine_doubts(stolen, left_by_others);
+  if (std::string doubt = all_reduce_doubt(calibration.all_reduce); !doubt.empty())
+    calibration.doubts.insert(calibration.doubts.begin(), std::move(doubt));
   return calibration;
 }
 

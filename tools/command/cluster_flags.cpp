@@ -1,11 +1,14 @@
 #include "tools/command/cluster_flags.hpp"
 
 #include <filesystem>
+#include <numeric>
+#include <sstream>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/yaml.hpp"
+#include "scenarios/reader/quantity_text.hpp"
 #include "tools/command/link_flags.hpp"
 #include "tools/study/flag_values.hpp"
 
@@ -14,33 +17,51 @@ namespace {
 
 constexpr int most_ranks = 100'000'000, most_nodes = 100'000, most_ranks_per_node = 1024;
 
-/// The keys that a flag sets.
-std::vector<std::string> keys_of_flag(const std::string& flag) {
-  if (flag == "--cluster") return {"cluster"};
-  if (flag == "--device") return {"cluster.device"};
-  if (flag == "--nodes") return {"cluster.nodes"};
-  if (flag == "--ranks") return {"cluster.ranks"};
-  if (flag == "--ranks-per-node") return {"cluster.ranks_per_node"};
-  if (flag == "--link") return {"cluster.intra_node", "cluster.inter_node"};
-  return {};
+[[noreturn]] void refuse_ranks(const std::string& text) {
+  throw InputError(fmt::format(
+      "--ranks-per-node {}: expected a whole number from 1 to {}, or one for each node, "
+      "such as 8,4",
+      text, most_ranks_per_node));
+}
+
+/// Throws InputError where the numbers do not go together. 0, or no number of ranks per node: not
+/// given.
+void check_numbers(int all, int nodes, const std::vector<int>& each, const std::string& listed) {
+  if (each.size() > 1) {
+    const auto sum = std::accumulate(each.begin(), each.end(), std::int64_t{0});
+    if (nodes > 0 && static_cast<std::size_t>(nodes) != each.size())
+      throw InputError(fmt::format(
+          "--ranks-per-node {} lists {} nodes, not the {} of --nodes: leave --nodes out", listed,
+          each.size(), nodes));
+    if (all > 0 && sum != all)
+      throw InputError(fmt::format(
+          "--ranks {} is not the sum of --ranks-per-node {}: leave --ranks out", all, listed));
+    return;
+  }
+  const int ranks = each.empty() ? 0 : each.front();
+  if (all > 0 && nodes > 0 && ranks > 0 && static_cast<std::int64_t>(nodes) * ranks != all)
+    throw InputError(fmt::format(
+        "--ranks {} is not --nodes {} x --ranks-per-node {}: leave one of the three out", all,
+        nodes, ranks));
+  if (all > 0 && ranks == 0 && nodes > 0 && all % nodes != 0)
+    throw InputError(fmt::format("--ranks {} does not divide by --nodes {}", all, nodes));
+  if (all > 0 && nodes == 0 && ranks > 0 && all % ranks != 0)
+    throw InputError(fmt::format("--ranks {} does not divide by --ranks-per-node {}", all, ranks));
 }
 
 }  // namespace
 
-std::string told_of_flags(const std::vector<std::string>& arguments, std::string text) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::size_t equals = arguments[i].find('=');
-    const std::string flag = arguments[i].substr(0, equals);
-    const bool apart = equals == std::string::npos;
-    if (apart && i + 1 == arguments.size()) break;
-    const std::string value = apart ? arguments[i + 1] : arguments[i].substr(equals + 1);
-    for (const std::string& key : keys_of_flag(flag)) {
-      const std::string set = setting_text({key, entry_setting(value)}) + ":";
-      if (const std::size_t at = text.find(set); at != std::string::npos)
-        text.replace(at, set.size(), fmt::format("{} {}:", flag, value));
-    }
+std::vector<int> ranks_of_nodes(const std::string& text) {
+  std::vector<int> ranks;
+  std::istringstream stream(text);
+  for (std::string item; std::getline(stream, item, ',');) {
+    const auto count = parse_integer(item);
+    if (!count || *count < 1 || *count > most_ranks_per_node) refuse_ranks(text);
+    ranks.push_back(static_cast<int>(*count));
   }
-  return text;
+  if (ranks.empty() || text.ends_with(',') || ranks.size() > std::size_t{most_nodes})
+    refuse_ranks(text);
+  return ranks;
 }
 
 void ClusterFlags::add_to(boost::program_options::options_description& flags) {
@@ -51,7 +72,8 @@ void ClusterFlags::add_to(boost::program_options::options_description& flags) {
       "name of `ddpsim list clusters`, or a path, looked for in the current folder, "
       "then in the scenario's")("nodes", value(&nodes)->value_name("N"),
                                 "how many nodes there are")(
-      "ranks-per-node", value(&ranks_per_node)->value_name("N"), "how many ranks a node has")(
+      "ranks-per-node", value(&ranks_per_node)->value_name("N|N,N,..."),
+      "how many ranks a node has: of all nodes, or of each, such as 8,4")(
       "ranks", value(&ranks)->value_name("N"),
       "how many ranks there are in all: whole nodes of a ready cluster; where there is only a link "
       "between nodes each is a node, where there is only one inside a node all are on one")(
@@ -73,30 +95,28 @@ std::string entry_setting(const std::string& name_or_path) {
 
 std::vector<Setting> ClusterFlags::settings() const {
   std::vector<Setting> settings;
-  if (!cluster.empty()) settings.emplace_back("cluster", entry_setting(cluster));
-  const auto add = [&](const char* flag, const std::string& text, const char* key, int least,
-                       int most) {
-    if (text.empty()) return 0;
-    const int count = count_of(flag, text, least, most);
-    settings.emplace_back(key, fmt::format("{}", count));
-    return count;
+  const auto add = [&](const char* flag, const std::string& given, const char* key,
+                       const std::string& value) {
+    if (!given.empty()) settings.emplace_back(key, value, fmt::format("{} {}", flag, shown(given)));
   };
-  const int all = add("--ranks", ranks, "cluster.ranks", 1, most_ranks);
-  const int of_nodes = add("--nodes", nodes, "cluster.nodes", 1, most_nodes);
-  const int each =
-      add("--ranks-per-node", ranks_per_node, "cluster.ranks_per_node", 1, most_ranks_per_node);
-  if (all > 0 && of_nodes > 0 && each > 0 && static_cast<std::int64_t>(of_nodes) * each != all)
-    throw InputError(fmt::format(
-        "--ranks {} is not --nodes {} x --ranks-per-node {}: leave one of the three out", all,
-        of_nodes, each));
-  if (all > 0 && each == 0 && of_nodes > 0 && all % of_nodes != 0)
-    throw InputError(fmt::format("--ranks {} does not divide by --nodes {}", all, of_nodes));
-  if (all > 0 && of_nodes == 0 && each > 0 && all % each != 0)
-    throw InputError(fmt::format("--ranks {} does not divide by --ranks-per-node {}", all, each));
-  if (!device.empty()) settings.emplace_back("cluster.device", entry_setting(device));
+  const auto count = [](const char* flag, const std::string& given, int most) {
+    return given.empty() ? 0 : count_of(flag, given, 1, most);
+  };
+  add("--cluster", cluster, "cluster", entry_setting(cluster));
+  const int all = count("--ranks", ranks, most_ranks),
+            of_nodes = count("--nodes", nodes, most_nodes);
+  std::vector<int> each;
+  if (!ranks_per_node.empty()) each = ranks_of_nodes(ranks_per_node);
+  check_numbers(all, of_nodes, each, ranks_per_node);
+  add("--ranks", ranks, "cluster.ranks", fmt::format("{}", all));
+  add("--nodes", nodes, "cluster.nodes", fmt::format("{}", of_nodes));
+  add("--ranks-per-node", ranks_per_node, "cluster.ranks_per_node",
+      each.size() == 1 ? fmt::format("{}", each.front())
+                       : fmt::format("[{}]", fmt::join(each, ", ")));
+  add("--device", device, "cluster.device", entry_setting(device));
   const auto& [inside, between] = links_of(links);
-  if (!inside.empty()) settings.emplace_back("cluster.intra_node", entry_setting(inside));
-  if (!between.empty()) settings.emplace_back("cluster.inter_node", entry_setting(between));
+  add("--link", inside, "cluster.intra_node", entry_setting(inside));
+  add("--link", between, "cluster.inter_node", entry_setting(between));
   return settings;
 }
 

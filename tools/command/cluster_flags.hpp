@@ -15,8 +15,8 @@ struct ClusterFlags {
   std::vector<std::string> links;  ///< see links_of() in link_flags.hpp
 
   void add_to(boost::program_options::options_description& flags);
-  /// As `--set` would say it. Throws InputError for what is no number or no link, and for numbers
-  /// or links that do not go together.
+  /// As `--set` would say it, each written as its flag. Throws InputError for what is no number or
+  /// no link, and for numbers or links that do not go together.
   std::vector<Setting> settings() const;
 };
 
@@ -24,8 +24,8 @@ struct ClusterFlags {
 /// wherever the scenario lies.
 std::string entry_setting(const std::string& name_or_path);
 
-/// The text of an error about a setting, in the words of the flag of `arguments` that made the
-/// setting: "--cluster site.yaml: ..." of "--set cluster='/home/me/site.yaml': ...".
-std::string told_of_flags(const std::vector<std::string>& arguments, std::string text);
+/// What --ranks-per-node says: one number for every node, or a number for each ("8,4"). Throws
+/// InputError for anything else.
+std::vector<int> ranks_of_nodes(const std::string& text);
 
 }  // namespace ddpsim

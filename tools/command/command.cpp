@@ -278,7 +278,7 @@ void check_results(const CommonOptions& options, const std::vector<ResultPlace>&
   for (const std::string& file : options.files) {
     const std::filesystem::path folder = std::filesystem::path(file).parent_path();
     for (const auto& from : {folder, std::filesystem::path(".")}) {
-      for (const auto& [key, value] : options.set) named.add_text(value, from);
+      for (const Setting& setting : options.set) named.add_text(setting.value, from);
       for (const std::string& value : more.values) named.add_text(value, from);
     }
   }
@@ -320,7 +320,7 @@ int run_program(const std::vector<std::string>& arguments) {
         fmt::format("unknown command \"{}\"{}; see ddpsim --help", arguments[0],
                     guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
   } catch (const InputError& problem) {
-    note("ddpsim: {}", told_of_flags(arguments, problem.what()));
+    note("ddpsim: {}", problem.what());
     return exit_input;
   } catch (const std::invalid_argument& problem) {  // a law refuses what the scenario asks of it
     note("ddpsim: {}", problem.what());

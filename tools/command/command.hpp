@@ -62,8 +62,9 @@ struct CommonOptions {
 
   TraceRanks traced_ranks() const { return all_ranks ? TraceRanks::all : TraceRanks::different; }
 
-  /// What other flags say as --set would; --set itself goes before.
+  /// What other flags say as --set would. Throws InputError where --set says something else.
   void prepend(const std::vector<Setting>& settings) {
+    check_agree(settings, set);
     set.insert(set.begin(), settings.begin(), settings.end());
   }
 };

@@ -45,7 +45,10 @@ Table abilities_table(const MachineReport& report) {
   Table table{{fields::ability, fields::possible, fields::why_not}};
   for (const Ability& ability : report.abilities) {
     const std::string& because = ability.missing.empty() ? ability.except : ability.missing;
-    table.add({ability.what, ability.missing.empty() ? "yes" : "no",
+    table.add({ability.what,
+               !ability.missing.empty()  ? "no"
+               : !ability.except.empty() ? "in part"
+                                         : "yes",
                because.empty() ? FieldValue() : FieldValue(because)});
   }
   return table;

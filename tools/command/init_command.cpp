@@ -71,22 +71,16 @@ po::options_description described(InitFlags& flags) {
   return own;
 }
 
-void check_model(const std::string& name) {
-  std::error_code error;
-  if (std::filesystem::is_regular_file(name, error) && is_workload_profile(name)) return;
-  read_model(entry_with_bases(Yaml::of_text(name), model_entries));
+/// What a flag names: an error says so.
+Yaml named(const char* flag, const std::string& value) {
+  return Yaml::of_setting({"name", value, fmt::format("{} {}", flag, shown(value))});
 }
 
-/// Throws InputError, beginning with the flag, where `check` refuses its value.
-template <typename Check>
-void check_flag(const char* flag, const std::string& value, const Check& check) {
-  try {
-    check(value);
-  } catch (const InputError& problem) {
-    const std::string_view text = problem.what();
-    if (!text.starts_with("unknown name")) throw;
-    throw InputError(fmt::format("{} {}: {}", flag, value, text));
-  }
+void check_model(const Yaml& model) {
+  std::error_code error;
+  const std::string& name = model.scalar();
+  if (std::filesystem::is_regular_file(name, error) && is_workload_profile(name)) return;
+  read_model(entry_with_bases(model, model_entries));
 }
 
 /// Throws InputError where links are missing for that many nodes and ranks, or where there is one
@@ -111,7 +105,7 @@ void check_links(const Starter& starter) {
 Starter starter_of(const InitFlags& flags) {
   Starter starter;
   if (!flags.model.empty()) starter.model = flags.model;
-  check_flag("--model", starter.model, check_model);
+  check_model(named("--model", starter.model));
   if (!flags.cluster.empty() && !flags.device.empty())
     throw InputError("--cluster says which device there is: leave --device out");
   if (!flags.nodes.empty()) starter.nodes = count_of("--nodes", flags.nodes, 1, most_init_nodes);
@@ -120,12 +114,11 @@ Starter starter_of(const InitFlags& flags) {
     if (!flags.links.empty() || !flags.ranks_per_node.empty())
       throw InputError("--link and --ranks-per-node go with --device; a ready cluster has its own");
     starter.cluster = flags.cluster.empty() ? usual_cluster : flags.cluster;
-    check_flag("--cluster", starter.cluster, read_ready_cluster);
+    read_ready_cluster(named("--cluster", starter.cluster));
     return starter;
   }
   starter.device = flags.device;
-  check_flag("--device", starter.device,
-             [](const std::string& name) { read_device(Yaml::of_text(name)); });
+  read_device(named("--device", starter.device));
   if (!flags.ranks_per_node.empty())
     starter.ranks_per_node = count_of("--ranks-per-node", flags.ranks_per_node, 1, most_init_ranks);
   starter.links = links_of(flags.links);
@@ -162,8 +155,8 @@ std::string usual_link(const std::string& device) {
 
 Starter asked_starter() {
   Starter starter;
-  starter.model =
-      ask("What is trained? A name of `ddpsim list models`, or a file", "gpt2", check_model);
+  starter.model = ask("What is trained? A name of `ddpsim list models`, or a file", "gpt2",
+                      [](const std::string& answer) { check_model(Yaml::of_text(answer)); });
   const std::vector<std::string> devices = catalogue_names(device_entries);
   const auto is_device = [&](const std::string& name) {
     return std::ranges::find(devices, name) != devices.end();

@@ -1,7 +1,5 @@
 #include "tools/command/link_flags.hpp"
 
-#include <string_view>
-
 #include <fmt/format.h>
 
 #include "scenarios/reader/input_error.hpp"
@@ -16,23 +14,13 @@ bool joins_nodes(const Link& link) {
   return network && link.all_reduce.empty();
 }
 
-/// Throws InputError, naming the flag where there is no such link.
-Link link_named(const std::string& name) {
-  try {
-    return read_link(Yaml::of_text(name));
-  } catch (const InputError& problem) {
-    const std::string_view text = problem.what();
-    if (!text.starts_with("unknown name")) throw;
-    throw InputError(fmt::format("--link {}: {}", name, text));
-  }
-}
-
 }  // namespace
 
 std::array<std::string, 2> links_of(const std::vector<std::string>& given) {
   std::array<std::string, 2> links;
   for (const std::string& name : given) {
-    const bool between = joins_nodes(link_named(name));
+    const bool between = joins_nodes(
+        read_link(Yaml::of_setting({"link", name, fmt::format("--link {}", shown(name))})));
     std::string& place = links[between ? 1 : 0];
     if (!place.empty())
       throw InputError(fmt::format("--link {} and --link {} both join {}: give one of each kind",

@@ -13,7 +13,7 @@ void Reports::add(ReportSection section, const std::string& file) {
   section.sources.emplace_back("The scenario, " + file, content_of_file(file));
   if (!options_.set.empty()) {
     std::string settings;
-    for (const auto& [key, value] : options_.set)
+    for (const auto& [key, value, written] : options_.set)
       settings += fmt::format("--set '{}={}'\n", key, value);
     section.sources.emplace_back("Keys set besides", std::move(settings));
   }

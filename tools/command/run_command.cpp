@@ -253,7 +253,8 @@ int run_command(const std::vector<std::string>& arguments) {
   check(flags);
   const Plugins plugins = flags.plugin.open();
   flags.common.prepend(flags.cluster.settings());
-  if (!flags.phase.empty()) flags.common.set.emplace_back("training.phase", flags.phase);
+  if (!flags.phase.empty())
+    flags.common.prepend({{"training.phase", flags.phase, "--phase " + shown(flags.phase)}});
   if (!flags.vary.empty()) return compare_varied(flags.common, flags.vary, flags.best);
   compare_strategies(flags, plugins);
   return exit_done;

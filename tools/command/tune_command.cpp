@@ -87,8 +87,9 @@ void check_flags(const ClusterFlags& size, const std::array<std::string, 2>& lin
   if (!size.cluster.empty()) return;
   const auto& [inside, between] = links;
   const int nodes = size.nodes.empty() ? 0 : count_of("--nodes", size.nodes, 1, 100'000);
-  const int each =
-      size.ranks_per_node.empty() ? 0 : count_of("--ranks-per-node", size.ranks_per_node, 1, 1024);
+  std::vector<int> listed;
+  if (!size.ranks_per_node.empty()) listed = ranks_of_nodes(size.ranks_per_node);
+  const int each = listed.empty() ? 0 : *std::max_element(listed.begin(), listed.end());
   const int ranks = size.ranks.empty() ? 0 : count_of("--ranks", size.ranks, 2, 100'000'000);
   if (ranks == 0 && nodes == 0 && each == 0)
     throw InputError("say how many ranks there are: --ranks N, or --nodes N --ranks-per-node N");
@@ -98,7 +99,8 @@ void check_flags(const ClusterFlags& size, const std::array<std::string, 2>& lin
         "--link {} joins nodes: several ranks on a node need a link inside it as well, such as "
         "--link nvlink4 --link {}",
         between, between));
-  if (between.empty() && (nodes > 1 || (nodes == 0 && each > 0 && ranks > each)))
+  if (between.empty() &&
+      (nodes > 1 || listed.size() > 1 || (nodes == 0 && each > 0 && ranks > each)))
     throw InputError(fmt::format(
         "--link {} joins the ranks of one node: several nodes need a network as well, such as "
         "--link {} --link ethernet-100g",

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdio>
 #include <optional>
+#include <string_view>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -81,6 +83,26 @@ bool same_tasks(const Schedule& one, const Schedule& other) {
          std::ranges::equal(one.tasks, other.tasks, alike);
 }
 
+bool sets_buckets(const std::string& key) {
+  constexpr std::array<std::string_view, 4> keys{"training.bucket_cap", "training.bucket_caps",
+                                                 "training.buckets", "training.parameter_groups"};
+  return std::ranges::find(keys, key) != keys.end();
+}
+
+/// Throws InputError for settings that flags take the place of.
+void check_settings(const ValidateRequest& request) {
+  for (const Setting& setting : request.common.set) {
+    if (!request.caps.empty() && sets_buckets(setting.key))
+      throw InputError(
+          fmt::format("{} and --caps both set the buckets: give one", setting_text(setting)));
+    if (!request.calibration.empty() && setting.key == "cluster.calibration")
+      throw InputError(
+          fmt::format("{} and --calibration both name a calibration: predictions are made of that "
+                      "of --calibration alone; leave the setting out",
+                      setting_text(setting)));
+  }
+}
+
 Grid grid_of(const ValidateRequest& request) {
   std::vector<Axis> axes;
   for (const std::string& text : request.vary) {
@@ -90,9 +112,8 @@ Grid grid_of(const ValidateRequest& request) {
           fmt::format("--vary {}: validate varies keys of `training` alone, such as "
                       "training.comm_hook; run validate once for each of the others",
                       key));
-    for (const char* buckets : {"bucket_cap", "bucket_caps", "buckets", "parameter_groups"})
-      if (!request.caps.empty() && key == fmt::format("training.{}", buckets))
-        throw InputError(fmt::format("--vary {} and --caps both set the buckets: give one", key));
+    if (!request.caps.empty() && sets_buckets(key))
+      throw InputError(fmt::format("--vary {} and --caps both set the buckets: give one", key));
   }
   Grid grid(std::move(axes));
   if (grid.points() > most_combinations)
@@ -114,6 +135,7 @@ ValidatedVariants variants_of(const Scenario& scenario, const ValidateRequest& r
     return variants;
   }
   const Grid grid = grid_of(request);
+  check_varied_alone(grid, request.common.set);
   std::optional<Schedule> none;  // the first combination's
   for (std::size_t point = 0; point < grid.points(); ++point) {
     const std::vector<Setting> settings = grid.settings(point);
@@ -246,6 +268,7 @@ std::optional<ValidateRequest> validate_request(const std::vector<std::string>& 
   if (!tolerance.empty()) request.tolerance = share_of("--tolerance", tolerance);
   if (!request.calibration.empty())
     request.options.calibration = read_calibration(request.calibration);
+  check_settings(request);
   request.agreement =
       fmt::format("validate {} {} {} {}", steps, warm_up, repeats, !request.calibration.empty());
   return request;

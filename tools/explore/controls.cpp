@@ -96,6 +96,7 @@ std::vector<std::string> caps() {
 constexpr const char* hook_id = "comm_hook";
 constexpr const char* first_cap_id = "first_bucket_cap";
 constexpr const char* system_id = "system";
+constexpr const char *nodes_id = "nodes", *ranks_id = "ranks_per_node";
 
 /// What was chosen; "" if nothing was.
 std::string chosen(const Moved& moved, const std::string& id) {
@@ -136,7 +137,7 @@ std::optional<Yaml> find(const std::string& file, const std::vector<Setting>& se
                          const std::string& outer, const std::string& inner) {
   if (is_workload_profile(file)) {
     for (auto setting = set.rbegin(); setting != set.rend(); ++setting)
-      if (setting->first == outer + "." + inner) return Yaml::of_text(setting->second);
+      if (setting->key == outer + "." + inner) return Yaml::of_text(setting->value);
     return std::nullopt;
   }
   Yaml root = Yaml::load(file);
@@ -254,12 +255,13 @@ void Controls::add_cluster(const Scenario& scenario) {
                   std::move(systems), ""});
   all_.back().unavailable = probe(system_id);
   const RanksPerNode& ranks = scenario.cluster.ranks_per_node;
-  const std::string unequal =
-      ranks.equal() ? "" : fmt::format("the nodes differ: they have {} ranks", to_string(ranks));
-  add_slider({"nodes", "nodes", "cluster", Measure::count, {}, unequal}, powers_of_two(1024),
+  if (!ranks.equal())
+    unequal_ = fmt::format("the nodes differ: they have {} ranks; a ready system's do not",
+                           to_string(ranks));
+  add_slider({nodes_id, "nodes", "cluster", Measure::count, {}, ""}, powers_of_two(1024),
              fmt::format("{}", nodes_));
-  add_slider({"ranks_per_node", "ranks per node", "cluster", Measure::count, {}, unequal},
-             powers_of_two(16), fmt::format("{}", ranks_per_node_));
+  add_slider({ranks_id, "ranks per node", "cluster", Measure::count, {}, ""}, powers_of_two(16),
+             fmt::format("{}", ranks_per_node_));
   add_link("intra", "within a node", scenario.cluster.intra_node);
   add_link("inter", "between nodes", scenario.cluster.inter_node);
   add_slider({"skew", "skew of ranks", "cluster", Measure::share, {}, ""},
@@ -282,13 +284,19 @@ void Controls::add_link(const std::string& place, const std::string& label, cons
              round_steps(3, 1, "us"), known ? exact(link.latency) : "");
 }
 
+std::string Controls::fixed_because(const Control& control, const Moved& moved) const {
+  const bool of_size = control.id == nodes_id || control.id == ranks_id;
+  if (of_size && chosen(moved, system_id).empty()) return unequal_;
+  return control.unavailable;
+}
+
 std::vector<Setting> Controls::settings(const Moved& moved) const {
   for (const auto& [id, value] : moved) {
     const auto control = std::find_if(all_.begin(), all_.end(),
                                       [name = id](const Control& each) { return each.id == name; });
     if (control == all_.end()) throw InputError(fmt::format("{}: there is no such control", id));
-    if (!control->unavailable.empty())
-      throw InputError(fmt::format("{}: {}", control->label, control->unavailable));
+    if (const std::string why = fixed_because(*control, moved); !why.empty())
+      throw InputError(fmt::format("{}: {}", control->label, why));
     const bool is_option =
         std::any_of(control->options.begin(), control->options.end(),
                     [text = value](const Option& each) { return each.value == text; });
@@ -306,16 +314,16 @@ std::vector<Setting> Controls::settings(const Moved& moved) const {
   add("batch", "workload.batch");
   add(system_id, "cluster");
   if (!chosen(moved, system_id).empty()) {
-    add("nodes", "cluster.nodes");
-    add("ranks_per_node", "cluster.ranks_per_node");
-  } else if (moved.contains("nodes") || moved.contains("ranks_per_node")) {
+    add(nodes_id, "cluster.nodes");
+    add(ranks_id, "cluster.ranks_per_node");
+  } else if (moved.contains(nodes_id) || moved.contains(ranks_id)) {
     // Either of the two replaces `ranks`, and then says nothing of the other.
     const auto number = [&](const char* id, int given) {
       const std::string value = chosen(moved, id);
       return value.empty() ? fmt::format("{}", given) : value;
     };
-    settings.emplace_back("cluster.nodes", number("nodes", nodes_));
-    settings.emplace_back("cluster.ranks_per_node", number("ranks_per_node", ranks_per_node_));
+    settings.emplace_back("cluster.nodes", number(nodes_id, nodes_));
+    settings.emplace_back("cluster.ranks_per_node", number(ranks_id, ranks_per_node_));
   }
   add_link_settings(settings, moved, "intra");
   add_link_settings(settings, moved, "inter");
@@ -370,12 +378,13 @@ std::map<std::string, Position> Controls::positions(const Scenario& scenario,
   std::map<std::string, Position> positions;
   for (const Control& control : all_) {
     if (control.measure == Measure::choice) {
-      positions[control.id] = {0, control.options.front().text};
+      positions[control.id] = {0, control.options.front().text, control.unavailable};
       continue;
     }
     const std::string& text = now.at(control.id);
     const auto number = number_of(control.measure, text);
-    positions[control.id] = {number ? nearest_option(control, *number) : 0, number ? text : "-"};
+    positions[control.id] = {number ? nearest_option(control, *number) : 0, number ? text : "-",
+                             fixed_because(control, moved)};
   }
   if (const std::string system = chosen(moved, system_id); !system.empty()) {
     const Cluster ready = read_ready_cluster(system).cluster;

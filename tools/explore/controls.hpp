@@ -27,7 +27,7 @@ struct Control {
   std::string label, group;  ///< for people
   Measure measure = Measure::choice;
   std::vector<Option> options;  ///< of a slider from low to high
-  std::string unavailable;      ///< why it cannot be moved; "" if it can
+  std::string unavailable;      ///< why it can never be moved; "" if it can
 };
 
 /// What the user has moved: values by the ids of their controls.
@@ -35,8 +35,9 @@ using Moved = std::map<std::string, std::string>;
 
 /// Where a control stands in a scenario.
 struct Position {
-  std::size_t option = 0;  ///< the nearest one
-  std::string text;        ///< the value itself; of a choice: what is so where nothing is chosen
+  std::size_t option = 0;     ///< the nearest one
+  std::string text;           ///< the value itself; of a choice: what is so where nothing is chosen
+  std::string unavailable{};  ///< why it cannot be moved now; "" if it can
 };
 
 /// The controls of one scenario: the list of all that a browser may change, and nothing else.
@@ -69,13 +70,16 @@ class Controls {
   void add_link(const std::string& place, const std::string& label, const Link& link);
   void add_slider(Control control, std::vector<std::string> values, const std::string& now);
   std::string probe(const std::string& id) const;
+  /// Why it cannot be moved beside what else was moved; "" if it can.
+  std::string fixed_because(const Control& control, const Moved& moved) const;
   void add_link_settings(std::vector<Setting>& settings, const Moved& moved,
                          const std::string& place) const;
 
   std::string file_;
   std::vector<Setting> set_;
   int nodes_, ranks_per_node_;
-  std::string batch_;  ///< "" where it is fixed
+  std::string unequal_;  ///< why neither of the two can be moved unless a ready system is chosen
+  std::string batch_;    ///< "" where it is fixed
   GivenLink intra_, inter_;
   std::vector<Control> all_;
 };

@@ -5,7 +5,7 @@
   const longestValue = 64;  // of a setting in the address
   const byId = id => document.getElementById(id);
   const moved = new Map();     // control -> value, as the server takes it
-  const controls = new Map();  // control -> {description, input, output, row}
+  const controls = new Map();  // control -> {description, input, output, row, why}
   const page = window.ddpsimExplore = {answer: null, answers: 0, busy: false, milliseconds: 0};
   const shown = new Set();     // strategies whose timelines are drawn
   let given = null;            // the answer of the scenario as it was given
@@ -231,6 +231,7 @@
   function place(id, position) {
     const control = controls.get(id);
     if (!control) return;
+    fix(control, position.unavailable);
     if (control.input.tagName === 'SELECT') {
       control.input.options[0].textContent = position.text;  // where nothing is chosen
       return;
@@ -238,6 +239,15 @@
     control.input.value = position.option;
     control.output.textContent = position.text;
     control.input.setAttribute('aria-valuetext', position.text);
+  }
+
+  // Lets a control be moved, or says why it cannot be.
+  function fix(control, why) {
+    control.input.disabled = why !== '';
+    control.why.textContent = why;
+    control.why.hidden = why === '';
+    if (why === '') control.input.removeAttribute('aria-describedby');
+    else control.input.setAttribute('aria-describedby', control.why.id);
   }
 
   function showMoved() {
@@ -260,7 +270,7 @@
   }
 
   function makeControl(description) {
-    const {id, options} = description, fixed = description.unavailable !== '';
+    const {id, options} = description;
     // The group's legend says the rest.
     const words = description.label.replace(` ${description.group}`, '');
     const label = element('label', {htmlFor: id, textContent: words});
@@ -286,14 +296,11 @@
       head.append(output);
     }
     head.append(back);
-    input.disabled = fixed;
-    row.append(input);
-    if (fixed) {
-      const why = element('p', {className: 'why', id: `${id}-why`, textContent: description.unavailable});
-      input.setAttribute('aria-describedby', why.id);
-      row.append(why);
-    }
-    controls.set(id, {description, input, output, row});
+    const why = element('p', {className: 'why', id: `${id}-why`});
+    row.append(input, why);
+    const control = {description, input, output, row, why};
+    fix(control, description.unavailable);
+    controls.set(id, control);
     return row;
   }
 

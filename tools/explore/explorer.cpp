@@ -113,7 +113,7 @@ std::string error_answer(const std::exception& problem) {
 /// them so. In a file that says something else the same rows would fit something else. Buckets are
 /// no matter: rows of `bucketed` fit nothing. Throws InputError where it matters.
 void check_measured(const std::vector<Setting>& settings) {
-  for (const auto& [key, value] : settings)
+  for (const auto& [key, value, written] : settings)
     if (key != "training.bucket_cap" && key != "training.first_bucket_cap" &&
         key != "training.comm_hook")
       throw InputError(
@@ -178,7 +178,7 @@ std::vector<Setting> Explorer::moved_only(const std::vector<Setting>& settings) 
 std::string Explorer::command(const std::string& file, const std::vector<Setting>& settings) const {
   std::string line = "ddpsim run " + shell_word(file);
   if (laws_only_) line += " --laws-only";
-  for (const auto& [key, value] : settings)
+  for (const auto& [key, value, written] : settings)
     line += " --set " + shell_word(fmt::format("{}={}", key, value));
   return line;
 }
@@ -190,10 +190,12 @@ std::string Explorer::answer(const std::string& asked) const {
     const std::vector<Setting> settings = controls_.settings(moved);
     const Comparison run(read_scenario(file_, settings), laws_only_);
     Json set = Json::array();
-    for (const auto& [key, value] : moved_only(settings)) set.push_back({key, value});
+    for (const auto& [key, value, written] : moved_only(settings)) set.push_back({key, value});
     Json positions = Json::object();
     for (const auto& [id, position] : controls_.positions(run.scenario, moved))
-      positions[id] = {{"option", position.option}, {"text", position.text}};
+      positions[id] = {{"option", position.option},
+                       {"text", position.text},
+                       {"unavailable", position.unavailable}};
     std::vector<std::string> notes = cluster_notes(run.scenario, settings);
     for (std::string& line : run_warnings(run)) notes.push_back(std::move(line));
     std::string json = one_line({{"record", record_of(run)},
@@ -241,7 +243,7 @@ std::string Explorer::save(const std::string& asked) const {
     if (run.scenario.measured) check_measured(settings);
     std::string text = fmt::format("# Saved by ddpsim explore, of {}",
                                    printable(std::filesystem::path(file_).filename().string()));
-    for (const auto& [key, value] : settings)
+    for (const auto& [key, value, written] : settings)
       text += printable(fmt::format("\n#   with {}={}", key, value), "\n");
     text += '\n';
     text += scenario_text(file_, settings);

@@ -28,7 +28,7 @@ class Explorer {
   ///                 out
   ///     settings    [[key, value]]: what was moved, as `--set` takes it
   ///     command     that run, for a shell
-  ///     positions   of the sliders: {id: {option, text}}
+  ///     positions   of the sliders: {id: {option, text, unavailable}}
   ///     cluster, notes   for people
   ///     picture     the timelines, as SVG
   ///     frame       what a script needs to zoom it (timeline_picture.hpp)

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "model/cluster/deciding_link.hpp"
+#include "model/cluster/nvlink.hpp"
 #include "model/cost/collective.hpp"
 #include "model/cost/collective_ports.hpp"
 #include "model/cost/cost_model.hpp"
@@ -13,6 +14,7 @@
 #include "scenarios/reader/device_reader.hpp"
 #include "tools/report/cluster_fields.hpp"
 #include "tools/report/described_report.hpp"
+#include "tools/report/full_nodes.hpp"
 #include "tools/report/kept_links.hpp"
 #include "tools/study/measurement_doubts.hpp"
 
@@ -20,9 +22,11 @@ namespace ddpsim {
 namespace {
 
 /// The line rate of one device; zero where it is not known. A link of no kind that has a table of
-/// all-reduces has a bandwidth that was fitted to the table: no port has it.
+/// all-reduces has a bandwidth that was fitted to the table: no port has it. A calibration measured
+/// all-reduces over whatever link there was.
 Bandwidth line_rate(const CalibratedCluster& cluster) {
   const Link& link = deciding_link(cluster);
+  if (cluster.calibration && !cluster.calibration->all_reduce.empty()) return {};
   if (link.kind == LinkKind::plain && !link.all_reduce.empty()) return {};
   const Bandwidth port = link.bandwidth;
   const int ranks = cluster.ranks_per_node.largest();  // of the node whose devices share the most
@@ -102,9 +106,7 @@ void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cl
                     device.name, link.name));
     return;
   }
-  // DGX-2 joins 16 V100, a GB200 NVL72 rack 72 GPUs: the largest domains that are sold.
-  constexpr int most_before_blackwell = 16, most = 72, blackwell = 100;
-  const int limit = device.compute_capability >= blackwell ? most : most_before_blackwell;
+  const int limit = largest_nvlink_domain(device.compute_capability);
   if (ranks > limit)
     notes.push_back(fmt::format(
         "{} {} in one node by {} are more than any NVLink domain that is sold joins ({}): write "
@@ -360,6 +362,8 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   add_idle_links(notes, scenario.cluster, settings);
   if (std::string kept = kept_links_note(scenario, settings); !kept.empty())
     notes.push_back(std::move(kept));
+  else if (std::string full = full_nodes_note(scenario, settings); !full.empty())
+    notes.push_back(std::move(full));
   else
     add_unheard_of(notes, scenario.cluster);
   add_unequal_nodes(notes, scenario.cluster);

@@ -30,7 +30,7 @@ inline constexpr Field abilities =
 inline constexpr Field ability =
     text_field("ability", "what", "Something that people do with ddpsim.").with(most);
 inline constexpr Field possible =
-    text_field("possible", "here", "yes, or no.").with(most).with(Look{}.to_the_left());
+    text_field("possible", "here", "yes, no, or in part.").with(most).with(Look{}.to_the_left());
 inline constexpr Field why_not =
     text_field("because", "because",
                "Why not, or what of it not; nothing where all of it can be done.")

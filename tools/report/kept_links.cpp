@@ -5,32 +5,21 @@
 
 #include <fmt/format.h>
 
-#include "model/cost/collective_ports.hpp"
-#include "scenarios/reader/catalogue.hpp"
-#include "scenarios/reader/cluster_shape.hpp"
 #include "scenarios/reader/device_reader.hpp"
 #include "scenarios/reader/input_error.hpp"
 #include "tools/report/cluster_report.hpp"
+#include "tools/study/cluster_layers.hpp"
+#include "tools/study/known_joins.hpp"
 
 namespace ddpsim {
 namespace {
-
-/// The cluster's mapping, then the ready cluster that it names and those that this one is based on.
-using ClusterLayers = std::vector<Entry>;
 
 /// The cluster without the setting of its device; none: nobody has written one.
 std::optional<ClusterLayers> layers_before(const Scenario& scenario,
                                            std::vector<Setting> settings) {
   std::erase_if(settings,
                 [](const Setting& setting) { return touches(setting, "cluster.device"); });
-  // What the file says does not matter beside a whole cluster; it may be a large model's.
-  const bool whole = is_set(settings, "cluster");
-  if (!whole && !unreadable(scenario.file).empty()) return std::nullopt;
-  Yaml root = whole ? Yaml::of_nothing() : Yaml::load(scenario.file);
-  apply_settings(root, settings);
-  const auto cluster = YamlMap(root).find("cluster");
-  if (!cluster) return std::nullopt;
-  return entry_with_bases(*cluster, cluster_entries, "system");
+  return cluster_layers(scenario, settings);
 }
 
 /// The first of the layers that has the key, from the scenario's own on; null: none has.
@@ -40,35 +29,13 @@ const Entry* layer_with(const ClusterLayers& layers, std::string_view key) {
   return found == layers.end() ? nullptr : &*found;
 }
 
-/// Bytes per second of the NVLink that GPUs of this capability have: of a GPU with all its links,
-/// or of the bridge between two cards. 0: none is known. Source: the catalogue's links.
-double usual_nvlink(int capability) {
-  constexpr std::pair<int, double> usual[] = {{70, 150e9},   {75, 50e9},  {80, 300e9},
-                                              {86, 56.25e9}, {90, 450e9}, {100, 900e9}};
-  for (const auto& [of, rate] : usual)
-    if (of == capability) return rate;
-  return 0;
-}
-
 /// Is such a device joined by such a link, as far as is known? `before`: the device that was.
 bool goes_with(const Link& link, const Device& device, const Device& before) {
   const bool hosts = device.compute_capability == 0 && before.compute_capability == 0;
-  const double rate = link.bandwidth.bytes_per_second;
   if (device.name == before.name && device.name != "inline") return true;
-  if (link.kind == LinkKind::plain && hosts) return true;  // of CPUs: a network that has no name
-  if (!link.all_reduce.empty()) return false;              // measured with the other device
-  switch (link.kind) {
-    case LinkKind::ethernet:
-    case LinkKind::infiniband:
-      return true;
-    case LinkKind::plain:
-      return false;
-    case LinkKind::pcie:
-      return device.compute_capability > 0 && rate <= pcie_line_rate(device.compute_capability);
-    case LinkKind::nvlink:
-      return !lacks_nvlink(device.name) && rate == usual_nvlink(device.compute_capability);
-  }
-  return true;
+  if (link.kind == LinkKind::plain) return hosts;  // of CPUs: a network that has no name
+  if (!link.all_reduce.empty()) return false;      // measured with the other device
+  return is_known_to_join(link, device);
 }
 
 std::string kept_links(const Scenario& scenario, const ClusterLayers& layers) {

@@ -1,17 +1,22 @@
 #pragma once
 
 #include <chrono>
+#include <mutex>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 namespace ddpsim {
 
 /// How far a command is, on stderr. On a terminal that is a bar, once the work has taken longer
 /// than a second, which is gone when the work ends. Elsewhere, such as in the log of a batch job,
-/// it is nothing, or a line every ten seconds where the command says so.
+/// it is nothing, or where the command says so a line every ten seconds, however long a part of the
+/// work takes.
 class Progress {
  public:
   enum class InLogs : bool { no, yes };
-  explicit Progress(bool quiet, InLogs in_logs = InLogs::no);
+  explicit Progress(bool quiet, InLogs in_logs = InLogs::no,
+                    std::chrono::milliseconds between_lines = std::chrono::seconds{10});
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -23,10 +28,16 @@ class Progress {
   bool shown() const { return terminal_ && !quiet_; }
 
  private:
-  void log(const std::string& what, double fraction);
+  using Clock = std::chrono::steady_clock;
+  void write_lines(const std::stop_token& stop);
 
-  bool quiet_, terminal_, in_logs_, drawn_ = false;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now(), logged_ = begin_;
+  bool quiet_, terminal_, drawn_ = false;
+  Clock::time_point begin_ = Clock::now();
+  Clock::duration between_lines_;
+  std::mutex guard_;  ///< of what the next line says
+  std::string what_;
+  double fraction_ = 0;
+  std::jthread lines_;  ///< writes them; none where nobody asked for lines
 };
 
 }  // namespace ddpsim

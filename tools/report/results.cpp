@@ -79,6 +79,12 @@ std::string wait_in_none(const Result& result) {
 
 }  // namespace
 
+Texts texts_of(const std::vector<Setting>& settings) {
+  Texts texts;
+  for (const Setting& setting : settings) texts.emplace_back(setting.key, setting.value);
+  return texts;
+}
+
 Record record_without_buckets(const Scenario& scenario, const Result& result) {
   const Schedule& schedule = result.step->schedule;
   const StepMetrics& metrics = result.step->metrics;

@@ -4,10 +4,14 @@
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
+#include "scenarios/reader/settings.hpp"
 #include "tools/report/page.hpp"
 #include "tools/study/comparison.hpp"
 
 namespace ddpsim {
+
+/// The keys of settings with their values, as files of results have them.
+Texts texts_of(const std::vector<Setting>& settings);
 
 /// One entry of "results"; times in ms, sizes in bytes.
 Record record_without_buckets(const Scenario& scenario, const Result& result);

@@ -32,7 +32,7 @@ std::string ranks_text(int ranks) {
 /// the workload nor the cluster that was measured.
 bool are_of_rows(const Scenario& scenario, const std::vector<Setting>& settings) {
   return scenario.measured && std::all_of(settings.begin(), settings.end(), [](const auto& each) {
-           return each.first.starts_with("training.") || each.first == "compare";
+           return each.key.starts_with("training.") || each.key == "compare";
          });
 }
 

@@ -20,9 +20,9 @@ Plot over_ranks(const std::vector<ScalingCurve>& curves, std::string title, std:
   plot.x_text = [](double ranks) { return fmt::format("{:.0f}", ranks); };
   for (const ScalingCurve& curve : curves) {
     Curve line;
-    line.name = name_of(curve.strategy);
+    line.name = curve.label;
     line.dashed = curve.strategy == Strategy::none;
-    line.ink = ink_of_strategy(line.name);
+    line.ink = ink_of_strategy(std::string(name_of(curve.strategy)));
     for (const ScalingPoint& point : curve.points) {
       line.points.emplace_back(point.ranks(), value(point));
       if (&curve == &curves.front()) plot.x_ticks.push_back(point.ranks());

@@ -155,7 +155,7 @@ Table scaling_table(const std::vector<ScalingCurve>& curves) {
   table.title = "scaling: each rank keeps its batch";
   for (const ScalingCurve& curve : curves) {
     for (const ScalingPoint& point : curve.points)
-      table.add(point_record(point).add(fields::strategy, name_of(curve.strategy)));
+      table.add(point_record(point).add(fields::strategy, curve.label));
     if (!curve.missing.empty() && table.notes.find(curve.missing) == std::string::npos)
       table.notes += curve.missing + "\n";
   }

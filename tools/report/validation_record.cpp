@@ -80,7 +80,7 @@ Record step_record(const Validation& validation, const ValidatedStep& step) {
   Record record;
   for (const Field* same : {&fields::strategy, &fields::bucket_cap_bytes})
     record.add(*same, *predicted.find(*same));
-  if (!step.settings.empty()) record.add(fields::set, step.settings);
+  if (!step.settings.empty()) record.add(fields::set, texts_of(step.settings));
   record.add(fields::schedule_fingerprint, fingerprint_text(step.fingerprint));
   predicted.add(fields::parts, parts_record(step.predicted_parts));
   measured.add(fields::parts, parts_record(step.measured_parts))

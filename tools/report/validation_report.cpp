@@ -157,11 +157,11 @@ std::string gradients_text(const Validation& validation) {
 std::string label_of(const ValidatedStep& step) {
   Training training = step.measured.training;
   for (const Setting& setting : step.settings)
-    if (setting.first == "training.comm_hook") training.comm_hook = {};  // in the user's words
+    if (setting.key == "training.comm_hook") training.comm_hook = {};  // in the user's words
   const std::string label = strategy_label(training);
   std::vector<Setting> untold;
   for (const Setting& setting : step.settings)
-    if (!is_in_label(setting.first, training)) untold.push_back(setting);
+    if (!is_in_label(setting.key, training)) untold.push_back(setting);
   return untold.empty() ? label : fmt::format("{}, {}", label, short_label(untold));
 }
 

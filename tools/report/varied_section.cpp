@@ -1,5 +1,7 @@
 #include "tools/report/varied_section.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "tools/report/results.hpp"
@@ -9,12 +11,18 @@
 namespace ddpsim {
 namespace {
 
+bool same(const std::vector<Setting>& some, const std::vector<Setting>& others) {
+  return std::ranges::equal(some, others, [](const Setting& one, const Setting& other) {
+    return one.key == other.key && one.value == other.value;
+  });
+}
+
 /// [run] the point of the grid that it is at. Runs are in the order of the points.
 std::vector<std::size_t> points_of(const Variants& variants, const Grid& grid) {
   std::vector<std::size_t> points;
   std::size_t point = 0;
   for (const VariedRun& varied : variants.runs) {
-    while (point + 1 < grid.points() && grid.settings(point) != varied.settings) ++point;
+    while (point + 1 < grid.points() && !same(grid.settings(point), varied.settings)) ++point;
     points.push_back(point++);
   }
   return points;

@@ -84,23 +84,30 @@ std::string_view label_of(const std::vector<Setting>& settings, const std::strin
     return std::string_view(of).substr(of.rfind('.') + 1);
   };
   const auto alike = std::count_if(settings.begin(), settings.end(), [&](const Setting& setting) {
-    return last(setting.first) == last(key);
+    return last(setting.key) == last(key);
   });
   return alike == 1 ? last(key) : std::string_view(key);
 }
 
 std::vector<Field> key_columns(const std::vector<Setting>& settings) {
   std::vector<Field> columns;
-  for (const auto& [key, value] : settings)
-    columns.push_back(fields::key_field(key, label_of(settings, key)));
+  for (const Setting& setting : settings)
+    columns.push_back(fields::key_field(setting.key, label_of(settings, setting.key)));
   return columns;
 }
 
 /// The values of those columns.
 Record keys_record(const std::vector<Field>& columns, const std::vector<Setting>& settings) {
   Record record;
-  for (std::size_t k = 0; k < columns.size(); ++k) record.add(columns[k], settings[k].second);
+  for (std::size_t k = 0; k < columns.size(); ++k) record.add(columns[k], settings[k].value);
   return record;
+}
+
+/// The row's strategy, with its buckets unless a column of a key says them.
+std::string name_in_table(const VariedRun& varied, const Training& training) {
+  const bool told = std::ranges::any_of(
+      varied.settings, [&](const Setting& setting) { return is_in_label(setting.key, training); });
+  return told ? std::string(name_of(training.strategy)) : short_strategy_label(training);
 }
 
 Record row_record(const VariedRun& varied, const Step& step, const VariedRun& first,
@@ -110,7 +117,7 @@ Record row_record(const VariedRun& varied, const Step& step, const VariedRun& fi
   FieldValue against;
   if (same != nullptr) against = in_seconds(lasts) / in_seconds(lasting(first, *same)) - 1;
   Record row;
-  row.add(fields::strategy, name_of(step.training.strategy))
+  row.add(fields::strategy, name_in_table(varied, step.training))
       .add(fields::step_ms, in_ms(lasts))
       .add(fields::against_first, against)
       .add(fields::exposed_ms, in_ms(lasts - varied.run.none.metrics.step))
@@ -297,15 +304,15 @@ List varied_records(const Variants& variants) {
       results.emplace_back(result_record(varied.run.scenario, result)
                                .add(throughput_record(varied.run.scenario, result))
                                .add(band_record(varied.run.knowledge, result.step->metrics.step)));
-    all.emplace_back(
-        run_record(varied.run.scenario, std::move(results)).add(fields::set, varied.settings));
+    all.emplace_back(run_record(varied.run.scenario, std::move(results))
+                         .add(fields::set, texts_of(varied.settings)));
   }
   for (const RefusedRun& refused : variants.refused)
     all.emplace_back(Record()
                          .add(fields::format, "ddpsim.run/1")
                          .add(fields::scenario, variants.runs.front().run.scenario.name)
                          .add(fields::results, List{})
-                         .add(fields::set, refused.settings)
+                         .add(fields::set, texts_of(refused.settings))
                          .add(fields::refusal, refused.problem));
   return all;
 }
@@ -376,10 +383,12 @@ Table varied_table(const Variants& variants, const std::optional<Field>& best) {
   table.columns.push_back(fields::refusal);
   for (const VariedRun& varied : variants.runs)
     for (const Result& result : varied.run.results())
-      table.add(run_row(varied.run, result).add(fields::set, varied.settings));
+      table.add(run_row(varied.run, result).add(fields::set, texts_of(varied.settings)));
   if (best) sort_by(table, *best);
   for (const RefusedRun& refused : variants.refused)
-    table.add(Record().add(fields::set, refused.settings).add(fields::refusal, refused.problem));
+    table.add(Record()
+                  .add(fields::set, texts_of(refused.settings))
+                  .add(fields::refusal, refused.problem));
   return table;
 }
 

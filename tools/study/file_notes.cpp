@@ -8,8 +8,7 @@
 
 namespace ddpsim {
 
-std::vector<std::string> file_notes(const std::string& scenario,
-                                    const std::vector<std::pair<std::string, std::string>>& set) {
+std::vector<std::string> file_notes(const std::string& scenario, const std::vector<Setting>& set) {
   std::vector<std::string> notes;
   NamedFiles named([&](const std::filesystem::path& file, const std::string& content) {
     if (std::string note = unsealed_note(content, file.string()); !note.empty())
@@ -18,7 +17,7 @@ std::vector<std::string> file_notes(const std::string& scenario,
   const std::filesystem::path file = scenario;
   named.add_file(file);
   // A path in a setting is looked for in the current folder, then in the scenario's.
-  for (const auto& [key, value] : set) {
+  for (const auto& [key, value, written] : set) {
     named.add_text(value, "");
     named.add_text(value, file.parent_path());
   }

@@ -1,14 +1,14 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "scenarios/reader/settings.hpp"
 
 namespace ddpsim {
 
 /// Notes on the files that a scenario and the values of `set` name: those that a program wrote and
 /// that have no checksum (scenarios/reader/seal.hpp).
-std::vector<std::string> file_notes(const std::string& scenario,
-                                    const std::vector<std::pair<std::string, std::string>>& set);
+std::vector<std::string> file_notes(const std::string& scenario, const std::vector<Setting>& set);
 
 }  // namespace ddpsim

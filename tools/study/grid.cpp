@@ -21,6 +21,10 @@ namespace {
                                text.size() > most ? "..." : "", problem));
 }
 
+Setting varied(const Axis& axis, const std::string& value) {
+  return {axis.key, value, fmt::format("--vary {}={}", shown(axis.key), shown(value))};
+}
+
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view white = " \t\n\r\v\f";  // a long list may go over several lines
   const std::size_t first = text.find_first_not_of(white);
@@ -217,20 +221,21 @@ std::vector<Setting> Grid::settings(std::size_t point) const {
   std::vector<Setting> settings;
   const std::vector<std::size_t> which = indices(point);
   for (std::size_t a = 0; a < axes_.size(); ++a)
-    settings.emplace_back(axes_[a].key, axes_[a].values[which[a]]);
+    settings.push_back(varied(axes_[a], axes_[a].values[which[a]]));
   return settings;
 }
 
-std::string by_vary(const Grid& grid, std::string problem) {
+void check_varied_alone(const Grid& grid, const std::vector<Setting>& set) {
   for (const Axis& axis : grid.axes())
-    if (problem.rfind(fmt::format("--set {}=", axis.key), 0) == 0)
-      return problem.replace(0, std::string_view("--set").size(), "--vary");
-  return problem;
+    for (const Setting& setting : set)
+      if (setting.key == axis.key)
+        throw InputError(fmt::format("{} is given by {} and by --vary: leave one out", axis.key,
+                                     setting_text(setting)));
 }
 
 std::string describe_point(const Grid& grid, std::size_t point) {
   std::string text;
-  for (const auto& [key, value] : grid.settings(point))
+  for (const auto& [key, value, written] : grid.settings(point))
     text += fmt::format("{}{}={}", text.empty() ? "" : ", ", key, value);
   return text;
 }

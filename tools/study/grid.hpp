@@ -40,7 +40,7 @@ class Grid {
   /// [axis] which of its values a point takes.
   std::vector<std::size_t> indices(std::size_t point) const;
   std::size_t point_of(const std::vector<std::size_t>& indices) const;
-  /// The keys with their values, in the order of the axes.
+  /// The keys with their values, in the order of the axes, written as --vary.
   std::vector<Setting> settings(std::size_t point) const;
 
  private:
@@ -48,8 +48,8 @@ class Grid {
   std::size_t points_ = 1;
 };
 
-/// An error of a point, which names the flag that its setting came by: --vary in place of --set.
-std::string by_vary(const Grid& grid, std::string problem);
+/// Throws InputError where one of `set` gives a key that varies, and so would count for nothing.
+void check_varied_alone(const Grid& grid, const std::vector<Setting>& set);
 
 /// "cluster.nodes=2, training.bucket_cap=1MiB", for people.
 std::string describe_point(const Grid& grid, std::size_t point);

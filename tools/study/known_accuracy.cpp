@@ -13,6 +13,7 @@
 
 #include "model/cluster/deciding_link.hpp"
 #include "scenarios/reader/catalogue.hpp"
+#include "tools/study/known_joins.hpp"
 #include "tools/study/measurement_doubts.hpp"
 #include "tools/study/score.hpp"
 
@@ -224,6 +225,10 @@ std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::op
   if (!measurement_doubts(scenario).empty()) return std::nullopt;
   // No measured job ran on such nodes.
   if (!scenario.cluster.ranks_per_node.equal()) return std::nullopt;
+  // Nobody measured devices that a link joins which they cannot have.
+  if (!scenario.cluster.device.synchronous && scenario.cluster.ranks_per_node.largest() > 1 &&
+      !is_known_to_join(scenario.cluster.intra_node, scenario.cluster.device))
+    return std::nullopt;
   const auto kind = kind_of(scenario, fit);
   return kind ? known_accuracy(all_known_errors(), *kind) : std::nullopt;
 }

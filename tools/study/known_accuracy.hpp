@@ -56,7 +56,8 @@ std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
                                             const PredictionKind& kind);
 
 /// What accuracy.csv says of the kind of a scenario's predictions; none where it says nothing, and
-/// where what they are made from is doubtful (measurement_doubts.hpp).
+/// where what they are made from is doubtful (measurement_doubts.hpp), and where no such devices
+/// are known to be joined by such a link (known_joins.hpp).
 std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit);
 
 /// What a prediction is made from, and how far such predictions were off; none: nobody knows.

@@ -316,17 +316,18 @@ std::string doubts_of(const std::vector<MachineCheck>& checks,
 std::string wrong_entries(const std::vector<MachineCheck>& checks) {
   for (const MachineCheck& check : checks)
     if (check.part == "catalogue" && check.health == Health::doubtful)
-      return fmt::format("but {}", check.found.substr(check.found.find("; ") + 2));
+      return check.found.substr(check.found.find("; ") + 2);
   return "";
 }
 
 std::vector<Ability> abilities_of(const std::vector<MachineCheck>& checks) {
+  const std::string wrong = wrong_entries(checks);
   return {
-      {"predict, tune, sweep, explore", missing_of(checks, {"catalogue"}), wrong_entries(checks)},
+      {"predict, tune, sweep, explore", missing_of(checks, {"catalogue"}), wrong},
       {"describe and profile PyTorch models", missing_of(checks, {"Python"})},
-      {"calibrate and validate on processors", missing_of(checks, {"catalogue", "gloo"})},
-      {"the same on several hosts", missing_of(checks, {"catalogue", "gloo", "network"})},
-      {"calibrate and validate on GPUs", missing_of(checks, {"catalogue", "GPUs", "NCCL"})},
+      {"calibrate and validate on processors", missing_of(checks, {"catalogue", "gloo"}), wrong},
+      {"the same on several hosts", missing_of(checks, {"catalogue", "gloo", "network"}), wrong},
+      {"calibrate and validate on GPUs", missing_of(checks, {"catalogue", "GPUs", "NCCL"}), wrong},
       {"trust what is timed here now", doubts_of(checks, {"processors", "load", "pace"})}};
 }
 
@@ -347,8 +348,12 @@ const char* name_of(Health health) {
 std::string what_predictions_lack(const MachineReport& report) {
   for (const MachineCheck& check : report.checks)
     if (check.part == "catalogue" && check.health != Health::good)
-      return fmt::format("the catalogue is not whole, which run and tune need: {}; {}", check.found,
-                         check.advice);
+      return fmt::format("{}: {}; {}",
+                         check.health == Health::missing
+                             ? "there is no catalogue, which run and tune need"
+                             : "the catalogue is whole only in part, and run and tune refuse what "
+                               "names the rest",
+                         check.found, check.advice);
   return "";
 }
 

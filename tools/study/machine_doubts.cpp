@@ -32,4 +32,14 @@ std::vector<std::string> machine_doubts(double stolen, double left_by_others) {
   return doubts;
 }
 
+std::string all_reduce_doubt(const std::vector<AllReduceCost>& all_reduce) {
+  const auto slower = slower_small_all_reduce(all_reduce);
+  if (!slower) return "";
+  return fmt::format(
+      "all-reduces of {} took {:.3g} ms and of {} {:.3g} ms: something else ran meanwhile; ddpsim "
+      "doctor says when the machine is steady, and measuring again whether this was noise",
+      to_string(slower->first.size), in_ms(slower->first.time.median),
+      to_string(slower->second.size), in_ms(slower->second.time.median));
+}
+
 }  // namespace ddpsim

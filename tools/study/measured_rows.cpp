@@ -16,11 +16,10 @@ bool contains(const std::vector<Strategy>& strategies, Strategy strategy) {
   return std::find(strategies.begin(), strategies.end(), strategy) != strategies.end();
 }
 
-using Settings = std::vector<Setting>;
-
 /// What the row says of a key goes before what is said of all.
-Scenario variant_of(const Scenario& scenario, const MeasuredRow& row, Settings settings) {
-  settings.insert(settings.end(), row.set.begin(), row.set.end());
+Scenario variant_of(const Scenario& scenario, const MeasuredRow& row,
+                    std::vector<Setting> settings) {
+  for (const auto& [key, value] : row.set) settings.emplace_back(key, value);
   try {
     return read_scenario(scenario.file, settings);
   } catch (const InputError& problem) {
@@ -36,13 +35,14 @@ std::string kind_of_link(const Cluster& cluster) {
 
 }  // namespace
 
-std::vector<CalibrationRow> measured_rows(const Scenario& scenario, const Settings& settings) {
+std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
+                                          const std::vector<Setting>& settings) {
   struct Variant {
     Training training;
     StepModel model;
     std::string link, device;
   };
-  std::map<Settings, Variant> variants;
+  std::map<decltype(MeasuredRow::set), Variant> variants;
   std::vector<CalibrationRow> rows;
   for (const MeasuredRow& row : scenario.measured->rows) {
     auto found = variants.find(row.set);

@@ -68,7 +68,7 @@ class Changed {
 std::string smaller_batch(const Changed& changed, const Scenario& scenario) {
   const int before = scenario.batch;
   for (int batch = before / 2; batch >= 1; batch /= 2) {
-    const std::pair<std::string, std::string> smaller{"workload.batch", fmt::format("{}", batch)};
+    const Setting smaller{"workload.batch", fmt::format("{}", batch)};
     const auto memory = changed.fitting({smaller});
     if (!memory) continue;
     std::string text =

@@ -1,8 +1,9 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "scenarios/reader/settings.hpp"
 
 namespace ddpsim {
 
@@ -11,7 +12,6 @@ namespace ddpsim {
 /// micro-batches, the plainest optimizer, the devices of the catalogue; and what else holds memory,
 /// but cannot be changed here. "" where a strategy fits, or the device's memory is not known.
 /// Throws InputError as read_scenario does.
-std::string memory_advice(const std::string& file,
-                          const std::vector<std::pair<std::string, std::string>>& set);
+std::string memory_advice(const std::string& file, const std::vector<Setting>& set);
 
 }  // namespace ddpsim

@@ -53,9 +53,14 @@ std::string strategy_label(const Training& training) {
   return fmt::format("{}, {}", buckets, label(training.comm_hook));
 }
 
+std::string short_strategy_label(const Training& training) {
+  const std::string label = buckets_label(training);
+  return label == buckets_label(Training{}) ? std::string(name_of(training.strategy)) : label;
+}
+
 std::string short_label(const std::vector<Setting>& settings) {
   std::string text;
-  for (const auto& [key, value] : settings) {
+  for (const auto& [key, value, written] : settings) {
     const auto dot = key.rfind('.');
     text += fmt::format("{}{}: {}", text.empty() ? "" : ", ",
                         dot == std::string::npos ? key : key.substr(dot + 1), value);

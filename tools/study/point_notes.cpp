@@ -22,7 +22,7 @@ std::vector<std::string> PointNotes::lines(std::size_t points) const {
   std::vector<std::string> lines;
   for (const Noted& noted : notes_) {
     std::string first;
-    for (const auto& [key, value] : noted.first)
+    for (const auto& [key, value, written] : noted.first)
       first += fmt::format("{}{}={}", first.empty() ? "" : ", ", key, value);
     const std::string looked_at =
         added_ < points ? fmt::format("the first {}", added_) : fmt::format("{}", points);

@@ -21,13 +21,14 @@ Variants run_variants(const std::string& file, const std::vector<Setting>& set, 
         fmt::format("--vary makes {} combinations: run compares at most {}; ddpsim sweep "
                     "takes more",
                     grid.points(), most_points));
+  check_varied_alone(grid, set);
   Variants variants;
   for (std::size_t point = 0; point < grid.points(); ++point) {
     auto settings = grid.settings(point);
     std::vector<Setting> overrides = set;
     overrides.insert(overrides.end(), settings.begin(), settings.end());
     const auto refuse = [&](const char* problem) {
-      variants.refused.push_back({settings, by_vary(grid, problem)});
+      variants.refused.push_back({settings, problem});
     };
     try {
       Comparison run(read_scenario(file, overrides), laws_only);

@@ -9,6 +9,7 @@
 #include "scenarios/reader/input_error.hpp"
 #include "sim/predict/loss.hpp"
 #include "sim/predict/predict.hpp"
+#include "tools/study/names.hpp"
 #include "tools/study/throughput.hpp"
 
 namespace ddpsim {
@@ -133,8 +134,12 @@ std::vector<ScalingCurve> scaling_curves(const Scenario& scenario,
       sizes_of(scenario.cluster, most_ranks.value_or(scenario.cluster.ranks()), missing);
   const Scenario one = alone(scenario);
   const Duration one_rank = step_under(fitted_model(one, fit), one.training, Strategy::none);
-  for (const Strategy strategy : strategies)
-    curves.push_back({strategy, {point_of(one, one_rank, one_rank)}, missing});
+  Training training = scenario.training;
+  for (const Strategy strategy : strategies) {
+    training.strategy = strategy;
+    curves.push_back(
+        {strategy, {point_of(one, one_rank, one_rank)}, missing, short_strategy_label(training)});
+  }
   for (const Size& size : sizes) {
     if (size.ranks() == 1) continue;
     const Scenario larger = resized(scenario, size.nodes, size.ranks_per_node);

@@ -29,6 +29,7 @@ struct ScalingCurve {
   /// strategy. Numbers of ranks that the training or a law refuses are left out.
   std::vector<ScalingPoint> points;
   std::string missing;  ///< why the curve lacks points that were asked for; "": it has all
+  std::string label{};  ///< the strategy's name for people: short_strategy_label in names.hpp
 };
 
 /// 1, 2, 4, ... ranks, up to a whole node; then 2, 4, ... nodes, up to `most_ranks` (none: up to

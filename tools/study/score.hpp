@@ -2,10 +2,10 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
+#include "scenarios/reader/settings.hpp"
 #include "sim/predict/fit.hpp"
 
 namespace ddpsim {
@@ -39,7 +39,7 @@ struct FileScore {
 struct ScoreSettings {
   std::vector<Strategy> calibrate_on;  ///< empty: as each file says
   bool laws_only = false;              ///< nothing is fitted: every row is predicted
-  std::vector<std::pair<std::string, std::string>> set;  ///< keys of every scenario
+  std::vector<Setting> set;            ///< keys of every scenario
 };
 
 /// "naive,overlap", as `--calibrate-on` takes it. Throws InputError.

@@ -163,6 +163,7 @@ CalibratedCluster calibrated_cluster(const Calibration& calibration, const Clust
   cluster.launch = calibration.launch;
   cluster.calibration = calibration;
   cluster.skew = 0;
+  if (!calibration.all_reduce.empty()) cluster.intra_node.name.clear();  // ranks use what was there
   return cluster;
 }
 
@@ -185,6 +186,7 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   validation.scenario = std::move(scenario);
   const Workload& workload = validation.scenario.workload;
   check_optimizer(validation.scenario);
+  if (backend.rank() == 0 && watch.progress) watch.progress("gradients without communication", 0);
   backend.load(workload, validation.scenario.optimizer);
 
   for (std::size_t s = 0; s < trainings.size(); ++s) {

@@ -31,12 +31,12 @@ Scenario try_value(const Sweep& sweep, std::size_t axis, std::size_t value) {
   lowest[axis] = highest[axis] = value;
   try {
     return scenario_at(sweep, sweep.grid.point_of(lowest));
-  } catch (const InputError& problem) {
+  } catch (const InputError&) {
     if (lowest != highest) try {
         return scenario_at(sweep, sweep.grid.point_of(highest));
       } catch (const InputError&) {
       }
-    throw InputError(by_vary(sweep.grid, problem.what()));
+    throw;
   }
 }
 
@@ -65,15 +65,11 @@ void try_values(Sweep& sweep) {
 
 }  // namespace
 
-Sweep plan_sweep(const std::string& file,
-                 const std::vector<std::pair<std::string, std::string>>& set, bool laws_only,
+Sweep plan_sweep(const std::string& file, const std::vector<Setting>& set, bool laws_only,
                  Grid grid) {
   Sweep sweep{file, set, laws_only, std::move(grid), {}, 0, {}};
   const std::vector<Axis>& axes = sweep.grid.axes();
-  for (const Axis& axis : axes)
-    for (const auto& [key, value] : set)
-      if (key == axis.key)
-        throw InputError(fmt::format("{} is given by --set and by --vary: leave one out", key));
+  check_varied_alone(sweep.grid, set);
   try_values(sweep);
 
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
@@ -82,7 +78,7 @@ Sweep plan_sweep(const std::string& file,
   origin.add(laws_only ? "laws only" : "calibrated");
   add_file(origin, file);
   add_catalogue(origin);
-  for (const auto& [key, value] : set) {
+  for (const auto& [key, value, written] : set) {
     origin.add(key);
     add_setting(origin, folder, value);
   }
@@ -125,9 +121,7 @@ const std::vector<Field>& figure_columns() {
 }
 
 PointResult compute_point(const Sweep& sweep, std::size_t point) {
-  const auto refused = [&](const char* problem) {
-    return PointResult{{}, by_vary(sweep.grid, printable(problem))};
-  };
+  const auto refused = [&](const char* problem) { return PointResult{{}, printable(problem)}; };
   try {
     const Comparison comparison(scenario_at(sweep, point), sweep.laws_only);
     PointResult computed;

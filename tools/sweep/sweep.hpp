@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "model/ddp/training.hpp"
@@ -14,7 +13,7 @@ namespace ddpsim {
 /// A scenario and the grid of settings it is predicted at.
 struct Sweep {
   std::string file;
-  std::vector<std::pair<std::string, std::string>> set;  ///< the same at every point
+  std::vector<Setting> set;  ///< the same at every point
   bool laws_only = false;
   Grid grid;
   /// [value of the axis "compare", or 0 if there is none] the strategies of a point, in order.
@@ -26,8 +25,7 @@ struct Sweep {
 /// Reads the scenario at the values of every axis in turn (the first 256 of a longer one), the
 /// other axes at their first value, or at their last. Throws InputError for what neither takes: a
 /// wrong value is told before anything is computed. Combinations are not tried.
-Sweep plan_sweep(const std::string& file,
-                 const std::vector<std::pair<std::string, std::string>>& set, bool laws_only,
+Sweep plan_sweep(const std::string& file, const std::vector<Setting>& set, bool laws_only,
                  Grid grid);
 
 const std::vector<Strategy>& strategies_of(const Sweep& sweep, std::size_t point);

@@ -31,7 +31,7 @@ Field axis_field(const Axis& axis) {
 TableRow file_row(const Sweep& sweep, const std::vector<Field>& columns, std::size_t point,
                   const TableRow* figures, const std::string& error) {
   TableRow row;
-  for (auto& [key, value] : sweep.grid.settings(point)) row.emplace_back(value);
+  for (const Setting& setting : sweep.grid.settings(point)) row.emplace_back(setting.value);
   if (figures == nullptr)
     row.resize(row.size() + figure_columns().size());
   else
@@ -129,7 +129,7 @@ Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
       best_points(results, sorted_by.value_or(fields::step_ms));
   const auto add = [&](std::size_t point, const TableRow& figures, const std::string& remark) {
     TableRow row;
-    for (auto& [key, value] : sweep.grid.settings(point)) row.emplace_back(value);
+    for (const Setting& setting : sweep.grid.settings(point)) row.emplace_back(setting.value);
     const bool communicates =
         !figures.empty() && figures[figure(fields::communication_ms)].number().value_or(0) > 0;
     for (std::size_t c = axes.size(); c + 1 < table.columns.size(); ++c) {

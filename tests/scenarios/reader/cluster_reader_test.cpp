@@ -352,7 +352,7 @@ TEST_CASE("an algorithm, a protocol and channels can be forced upon NCCL",
 TEST_CASE("between CPUs Gloo's algorithms can be asked for", "[scenarios][cluster_reader]") {
   const Scratch scratch;
   const std::string link = "  intra_node: {latency: 20 us, bandwidth: 3 GB/s}\n  collectives: ";
-  const std::vector<std::pair<std::string, std::string>> cpu{{"cluster.device", "generic-cpu"}};
+  const std::vector<Setting> cpu{{"cluster.device", "generic-cpu"}};
   const auto with = [&](const std::string& collectives) {
     return read_scenario(scratch.write("s.yaml", spoiled(8, link + collectives)), cpu).cluster;
   };

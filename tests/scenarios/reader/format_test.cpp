@@ -70,13 +70,13 @@ TEST_CASE("the example of every key of a scenario is read", "[scenarios][format]
          if (!top || key.name == "calibration" || path == "measured.rows") return;
          std::vector<Setting> changes{
              {path, key.about.example.empty() ? key.about.unset : key.about.example}};
-         if (changes.front().second.empty()) return;
+         if (changes.front().value.empty()) return;
          if (const auto found = besides.find(path); found != besides.end())
            changes.insert(changes.end(), found->second.begin(), found->second.end());
          if (path == "measured.source" || path == "measured.calibrate_on")
            changes.push_back({"measured.rows", "[{strategy: naive, step: 5 ms}]"});
          if (path == "training.delay_all_reduce") changes.erase(changes.begin());
-         CAPTURE(path, changes.front().second);
+         CAPTURE(path, changes.front().value);
          CHECK(refusal(scratch, good_scenario, changes).empty());
          ++read;
        });
@@ -132,6 +132,10 @@ TEST_CASE("a name is found in any case, exactly so first", "[scenarios][names]")
   CHECK(position_of("a", {"A", "a"}) == 1U);
   CHECK(!position_of("adam-w", {"adam", "adamw"}));
   CHECK(!position_of("", {"a"}));
+  CHECK(other_spelling_of("GPT-2", {"gpt2", "gpt2-xl"}) == "gpt2");
+  CHECK(other_spelling_of("gpt2_XL", {"gpt2", "gpt2-xl"}) == "gpt2-xl");
+  CHECK(other_spelling_of("ab", {"a-b", "a_b"}).empty());  // which of the two?
+  CHECK(other_spelling_of("gpt3", {"gpt2"}).empty());
 }
 
 TEST_CASE("a family goes on with a dash or, behind a letter, with a digit", "[scenarios][names]") {

@@ -41,7 +41,7 @@ inline std::string spoiled(int number, const std::string& text) {
 /// Why a scenario of this content (in a file named s.yaml) is refused; "" if it is not. Anything
 /// but an InputError passes through and fails the test.
 inline std::string refusal(const Scratch& scratch, const std::string& content,
-                           const std::vector<std::pair<std::string, std::string>>& set = {}) {
+                           const std::vector<Setting>& set = {}) {
   const std::filesystem::path file = scratch.write("s.yaml", content);
   try {
     read_scenario(file, set);

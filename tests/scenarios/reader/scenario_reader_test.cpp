@@ -11,7 +11,7 @@ namespace ddpsim {
 namespace {
 
 using namespace std::chrono_literals;
-using Settings = std::vector<std::pair<std::string, std::string>>;
+using Settings = std::vector<Setting>;
 
 /// What two scenarios have to share to lead to the same predictions.
 void check_alike(const Scenario& a, const Scenario& b) {
@@ -67,7 +67,8 @@ TEST_CASE("measured rows are read with what differs in each", "[scenarios][scena
   CHECK(scenario.measured->calibrate_on == std::vector{Strategy::none});
   REQUIRE(scenario.measured->rows.size() == 2);
   CHECK(scenario.measured->rows[0].step == 97ms);
-  CHECK(scenario.measured->rows[0].set == Settings{{"cluster.ranks_per_node", "1"}});
+  using Set = decltype(MeasuredRow::set);
+  CHECK(scenario.measured->rows[0].set == Set{{"cluster.ranks_per_node", "1"}});
   CHECK(scenario.measured->rows[1].bucket_cap == MiB);
   CHECK(scenario.measured->rows[1].times.forward == 30ms);
   CHECK(scenario.measured->rows[1].communication->time == 9ms);
@@ -183,7 +184,8 @@ TEST_CASE("a change of one of several places that share a mapping by alias leave
                     {"cluster.inter_node.bandwidth", "2 GB/s"},
                     {"cluster.intra_node.bandwidth", "3 GB/s"}}) == std::pair(3e9, 2e9));
   // And what a measured row sets.
-  CHECK(bandwidths(read_scenario(file).measured->rows[0].set) == std::pair(1e9, 100e9));
+  const auto [key, value] = read_scenario(file).measured->rows[0].set.at(0);
+  CHECK(bandwidths({{key, value}}) == std::pair(1e9, 100e9));
 }
 
 TEST_CASE("what a --set leaves as it is keeps its place in the file",

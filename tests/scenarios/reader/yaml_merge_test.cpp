@@ -10,7 +10,7 @@ namespace {
 
 /// The scenario whose `cluster:` and `training:` are these lines.
 Scenario read_merged(const Scratch& scratch, const std::string& lines,
-                     const std::vector<std::pair<std::string, std::string>>& set = {}) {
+                     const std::vector<Setting>& set = {}) {
   return read_scenario(
       scratch.write("s.yaml", "workload: {model: gpt2, batch: 1, sequence: 64}\n" + lines), set);
 }

@@ -19,6 +19,8 @@ TEST_CASE("the nearest name is offered if it is near enough to be a slip", "[sce
   CHECK(nearest("static_graph", names).empty());
   CHECK(nearest(std::string(1'000'000, 'x'), names).empty());
   CHECK(nearest("x", {}).empty());
+  CHECK(nearest("BUCKETS", names) == "buckets");  // no slip at all
+  CHECK(nearest("No-Sync", names) == "no_sync");
 }
 
 TEST_CASE("an unknown key is refused where it stands, with the nearest known one",

@@ -49,12 +49,12 @@ std::vector<Setting> taken_out(Entry& entry, Dice& dice, const std::string& path
   const auto is_set = [&](const Entry& each) {
     const std::string place = path.empty() ? each.key : path + "." + each.key;
     return std::any_of(settings.begin(), settings.end(),
-                       [&](const Setting& one) { return one.first == place; });
+                       [&](const Setting& one) { return one.key == place; });
   };
   // What a mapping has left is not nothing: an empty mapping is no mapping.
   if (std::all_of(entry.keys.begin(), entry.keys.end(), is_set) && !entry.keys.empty()) {
     const std::string kept = path.empty() ? entry.keys[0].key : path + "." + entry.keys[0].key;
-    std::erase_if(settings, [&](const Setting& one) { return one.first == kept; });
+    std::erase_if(settings, [&](const Setting& one) { return one.key == kept; });
   }
   std::erase_if(entry.keys, is_set);
   return settings;
@@ -111,7 +111,7 @@ TEST_CASE("keys that are set give what the same keys in the file give", "[scenar
   for_random_scenarios([](const Scratch& scratch, const Entry& scenario, Dice& dice) {
     Entry rest = scenario;
     const std::vector<Setting> settings = taken_out(rest, dice);
-    for (const auto& [key, value] : settings) UNSCOPED_INFO(key << "=" << value);
+    for (const auto& [key, value, written] : settings) UNSCOPED_INFO(key << "=" << value);
     const auto file = scratch.write("b.yaml", written(rest, &dice));
     const Scenario expected = read_scenario(scratch.write("a.yaml", written(scenario)));
     require_same(expected, read_scenario(file, settings));

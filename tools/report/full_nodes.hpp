@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/scenario/scenario.hpp"
+#include "scenarios/reader/settings.hpp"
+
+namespace ddpsim {
+
+/// A sentence where a node has more ranks than the ready cluster that it names has devices in one,
+/// such as 12 in a DGX of 8: no such machine is known, and its links and NICs are taken as they
+/// are. "" elsewhere.
+std::string full_nodes_note(const Scenario& scenario, const std::vector<Setting>& settings);
+
+}  // namespace ddpsim

@@ -1,0 +1,19 @@
+#include "tools/study/cluster_layers.hpp"
+
+#include "scenarios/reader/cluster_shape.hpp"
+
+namespace ddpsim {
+
+std::optional<ClusterLayers> cluster_layers(const Scenario& scenario,
+                                            const std::vector<Setting>& settings) {
+  // What the file says does not matter beside a whole cluster; it may be a large model's.
+  const bool whole = is_set(settings, "cluster");
+  if (!whole && !unreadable(scenario.file).empty()) return std::nullopt;
+  Yaml root = whole ? Yaml::of_nothing() : Yaml::load(scenario.file);
+  apply_settings(root, settings);
+  const auto cluster = YamlMap(root).find("cluster");
+  if (!cluster) return std::nullopt;
+  return entry_with_bases(*cluster, cluster_entries, "system");
+}
+
+}  // namespace ddpsim

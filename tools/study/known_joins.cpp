@@ -1,0 +1,42 @@
+#include "tools/study/known_joins.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "model/cluster/nvlink.hpp"
+#include "model/cost/collective_ports.hpp"
+#include "scenarios/reader/catalogue.hpp"
+#include "scenarios/reader/device_reader.hpp"
+#include "scenarios/reader/link_reader.hpp"
+
+namespace ddpsim {
+namespace {
+
+bool is_nvlink_of(const Device& device, const Link& link) {
+  if (device.compute_capability == 0 || lacks_nvlink(device.name)) return false;
+  const double usual = nvlink_rate(device.compute_capability).bytes_per_second;
+  const std::vector<std::string> names = catalogue_names(link_entries);
+  if (std::find(names.begin(), names.end(), link.name) == names.end())
+    return link.bandwidth.bytes_per_second <= usual;
+  return read_link(Yaml::of_text(link.name)).bandwidth.bytes_per_second == usual;
+}
+
+}  // namespace
+
+bool is_known_to_join(const Link& link, const Device& device) {
+  switch (link.kind) {
+    case LinkKind::plain:
+    case LinkKind::ethernet:
+    case LinkKind::infiniband:
+      return true;
+    case LinkKind::pcie:
+      return device.compute_capability > 0 &&
+             link.bandwidth.bytes_per_second <= pcie_line_rate(device.compute_capability);
+    case LinkKind::nvlink:
+      return is_nvlink_of(device, link);
+  }
+  return true;
+}
+
+}  // namespace ddpsim
