@@ -2,12 +2,23 @@
 
 #include <algorithm>
 #include <latch>
+#include <vector>
 
 #include <boost/asio/post.hpp>
 
 #include "backend/gloo/busy.hpp"
 
 namespace ddpsim {
+namespace {
+
+/// Where this thread puts what it reads once more: another may be at the same place.
+std::span<float> repeats_of_thread(std::size_t length) {
+  thread_local std::vector<float> repeats;
+  if (repeats.size() < length) repeats.resize(length);
+  return repeats;
+}
+
+}  // namespace
 
 ChunkPool::ChunkPool(int threads) : pool_(static_cast<std::size_t>(threads)) {}
 
@@ -26,7 +37,8 @@ void ChunkPool::run(const Chunks& chunks, Bytes output, std::span<const float> f
           for (std::int64_t at = begin; at < end;) {
             const std::int64_t place = at % length;
             const std::int64_t piece = std::min(end - at, length - place);
-            std::copy_n(from.begin() + place, piece, to.begin() + place);
+            const std::span<float> into = at < length ? to : repeats_of_thread(from.size());
+            std::copy_n(from.begin() + place, piece, into.begin() + place);
             at += piece;
           }
           if (chunks.time > Duration::zero()) be_busy(chunks.time / chunks.count);

@@ -181,10 +181,10 @@ TEST_CASE("CSV has what a step loses where it is asked why", "[tools][why]") {
 
 TEST_CASE("what is made better never makes these steps longer", "[tools][why]") {
   for (const char* name : {"examples/first.yaml", "seeds/cs336-xl-2xh100.yaml",
-                           "examples/mlp-2ranks.yaml", "examples/own-profile.yaml"})
-    for (const Json& result :
-         why_run(shipped(name),
-                 {"--set", "compare=[none, naive, flat, overlap, bucketed]"})["results"]) {
+                           "examples/mlp-2ranks.yaml", "examples/own-profile.yaml"}) {
+    const Json whole =
+        why_run(shipped(name), {"--set", "compare=[none, naive, flat, overlap, bucketed]"});
+    for (const Json& result : whole.at("results")) {
       CAPTURE(name, result["strategy"]);
       const double step = result["step_ms"];
       Words changes;
@@ -192,14 +192,18 @@ TEST_CASE("what is made better never makes these steps longer", "[tools][why]") 
         changes.push_back(each["change"]);
         CAPTURE(changes.back());
         CHECK(each["step_ms"].get<double>() <= step);
-        if (result["strategy"] == "none" && changes.back() != "free_launch")
+        // Without communication the host and the slowest rank still cost time.
+        if (result["strategy"] == "none" && changes.back() != "free_launch" &&
+            changes.back() != "even_ranks")
           CHECK(each["step_ms"] == step);
       }
-      CHECK(changes == Words{"link_twice_as_fast", "no_latency", "free_launch", "no_interference"});
+      CHECK(changes == Words{"link_twice_as_fast", "no_latency", "free_launch", "no_interference",
+                             "even_ranks"});
       // Nothing hides a flat all-reduce: half of what it moves is saved.
       if (result["strategy"] == "flat")
         CHECK(result["why"]["what_if"][0]["step_ms"].get<double>() < step);
     }
+  }
 }
 
 TEST_CASE("the table names the largest exposed buckets and what would remove them",

@@ -451,7 +451,7 @@ TEST_CASE("the host stays near the GPU, so that no launch blocks", "[backend][nc
             1, {GpuLink::Mode::loopback, 8}, seconds{20},
             [&](int) {
               auto gpu = std::make_unique<FakeGpu>();
-              gpu->pace = {100us, 100us, 100us, 0};
+              gpu->pace = {300us, 300us, 300us, 0};  // slow, so that a busy host is far ahead too
               gpu->most_pending = &most_pending;
               return gpu;
             },
