@@ -20,9 +20,9 @@ namespace ddpsim {
 namespace {
 
 using namespace eager;
-constexpr std::int64_t side = 300;                          // torchvision resizes every picture
-constexpr int vgg_stages = 5;                               // of VGG-16, between its pools
-constexpr std::array<int, 6> anchors_of{4, 6, 6, 6, 4, 4};  // boxes around a place of each size
+constexpr std::int64_t side = 300;                             // torchvision resizes every picture
+constexpr int vgg_stages = 5;                                  // of VGG-16, between its pools
+constexpr std::array<int, 6> anchor_counts{4, 6, 6, 6, 4, 4};  // boxes around a place of each size
 
 /// The number of every channel's vector at a place becomes a share of its length, times a factor
 /// that is trained.
@@ -154,8 +154,8 @@ Workload ssd_workload(const SsdShape& shape, const WorkloadSize& size) {
       Pictures level = sizes[i];
       if (classes > heads) modules.push_back(x.fork(fmt::format("fork.{}", i), level));
       modules.push_back(x.convolution(fmt::format("module_list.{}", i), level,
-                                      std::int64_t{anchors_of[i]} * columns, {3, 1, 1}, true));
-      boxes += anchors_of[i] * level.places();
+                                      std::int64_t{anchor_counts[i]} * columns, {3, 1, 1}, true));
+      boxes += anchor_counts[i] * level.places();
       predictions.push_back(level);
     }
     modules.push_back(joined_predictions(x, "joined", predictions));

@@ -221,3 +221,18 @@ def test_the_program_tells_every_flag():
     for action in parser()._actions:
         if action.help != argparse.SUPPRESS:  # refused, with what to write
             assert action.option_strings[-1:] == [] or action.option_strings[-1] in told
+
+
+def test_autocast_is_named_as_the_command_names_it():
+    from ddpsim.describe import DescribeError, describe
+    model, batch = torch.nn.Linear(4, 4), (torch.zeros(2, 4),)
+
+    def loss(model, batch):
+        return model(batch[0]).sum()
+
+    texts = [describe(model, batch, loss, autocast=given).text()
+             for given in ('bf16', torch.bfloat16)]
+    assert texts[0] == texts[1] and texts[0] != describe(model, batch, loss).text()
+    for wrong in ('bfloat16', True, 16, torch.float64):
+        with pytest.raises(DescribeError, match="^autocast: unknown type .*; known: .bf16., .fp16.$"):
+            describe(model, batch, loss, autocast=wrong)

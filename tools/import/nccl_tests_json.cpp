@@ -13,7 +13,7 @@
 namespace ddpsim {
 namespace {
 
-using Output = nlohmann::json;
+using ParsedJson = nlohmann::json;
 
 constexpr std::string_view beginning_of_line = "{\"log\":";
 
@@ -21,23 +21,23 @@ class RunReader {
  public:
   explicit RunReader(std::string name) : name_(std::move(name)) {}
 
-  NcclTestsRun read(const Output& object) const {
+  NcclTestsRun read(const ParsedJson& object) const {
     if (!object.is_object() || !object.contains("results") || !object["results"].is_array())
       refuse("no list of \"results\": expected the file that nccl-tests writes with -J");
     NcclTestsRun run;
     run.version = text(object, "version");
-    if (const Output& arguments = member(object, "args"); arguments.is_array())
-      for (const Output& word : arguments)
+    if (const ParsedJson& arguments = member(object, "args"); arguments.is_array())
+      for (const ParsedJson& word : arguments)
         if (word.is_string() &&
             word.get_ref<const std::string&>().find("_perf") != std::string::npos)
           run.operation = operation_named(word.get_ref<const std::string&>());
-    const Output& devices = member(member(object, "config"), "devices");
+    const ParsedJson& devices = member(member(object, "config"), "devices");
     if (devices.is_array()) {
       run.ranks = static_cast<int>(std::min<std::size_t>(devices.size(), 10'000'000));
       if (!devices.empty()) run.device = text(devices.front(), "device_info");
     }
     std::size_t index = 0;
-    for (const Output& result : object["results"]) take(result, index++, run);
+    for (const ParsedJson& result : object["results"]) take(result, index++, run);
     return run;
   }
 
@@ -46,22 +46,22 @@ class RunReader {
   }
 
  private:
-  static const Output& member(const Output& object, const char* key) {
-    static const Output nothing;
+  static const ParsedJson& member(const ParsedJson& object, const char* key) {
+    static const ParsedJson nothing;
     return object.is_object() && object.contains(key) ? object[key] : nothing;
   }
-  static std::string text(const Output& object, const char* key) {
-    const Output& value = member(object, key);
+  static std::string text(const ParsedJson& object, const char* key) {
+    const ParsedJson& value = member(object, key);
     return value.is_string() ? value.get<std::string>().substr(0, 100) : "";
   }
   /// Nothing where there is no number, or "nan".
-  static std::optional<double> number(const Output& object, const char* key) {
-    const Output& value = member(object, key);
+  static std::optional<double> number(const ParsedJson& object, const char* key) {
+    const ParsedJson& value = member(object, key);
     return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
   }
 
-  void take(const Output& result, std::size_t index, NcclTestsRun& run) const {
-    const Output& size = member(result, "size");
+  void take(const ParsedJson& result, std::size_t index, NcclTestsRun& run) const {
+    const ParsedJson& size = member(result, "size");
     constexpr std::int64_t largest = std::int64_t{1} << 50;
     const bool whole = size.is_number_integer() &&
                        !(size.is_number_unsigned() &&
@@ -83,7 +83,7 @@ class RunReader {
     bool wrong = false;
     for (const auto& [key, into] :
          {std::pair{"out_of_place", &row.out_of_place}, {"in_place", &row.in_place}}) {
-      const Output& placement = member(result, key);
+      const ParsedJson& placement = member(result, key);
       if (number(placement, "nwrong").value_or(0) != 0) {
         wrong = true;
         continue;
@@ -107,15 +107,15 @@ class RunReader {
 };
 
 /// `lines_before`: of the file, before the text.
-Output parsed(const RunReader& reader, const std::string& name, std::string_view text,
-              std::ptrdiff_t lines_before) {
+ParsedJson parsed(const RunReader& reader, const std::string& name, std::string_view text,
+                  std::ptrdiff_t lines_before) {
   try {
     constexpr int deepest = 16;
-    return Output::parse(text, [&](int depth, Output::parse_event_t, Output&) {
+    return ParsedJson::parse(text, [&](int depth, ParsedJson::parse_event_t, ParsedJson&) {
       if (depth > deepest) reader.refuse("nested too deeply: is this nccl-tests' output?");
       return true;
     });
-  } catch (const Output::parse_error& problem) {
+  } catch (const ParsedJson::parse_error& problem) {
     const std::size_t at = std::min(problem.byte, text.size());
     const auto begin = text.begin(), end = begin + static_cast<std::ptrdiff_t>(at);
     const std::size_t line_begin = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
@@ -124,7 +124,7 @@ Output parsed(const RunReader& reader, const std::string& name, std::string_view
         line_begin == std::string::npos ? std::max<std::size_t>(at, 1)
                                         : std::max<std::size_t>(at - line_begin - 1, 1),
         at >= text.size() ? "the JSON ends too early: the file is cut off" : "not JSON"));
-  } catch (const Output::exception&) {
+  } catch (const ParsedJson::exception&) {
     reader.refuse("a number that is too large");
   }
 }
@@ -146,7 +146,7 @@ bool read_rccl_lines(const std::string& name, std::string_view text,
     if (line.empty()) continue;
     constexpr std::size_t longest = 4096;
     if (first && !(line.size() <= longest && line.starts_with('{') && line.ends_with('}') &&
-                   Output::accept(line) && is_rccl_entry(Output::parse(line))))
+                   ParsedJson::accept(line) && is_rccl_entry(ParsedJson::parse(line))))
       return false;
     first = false;
     entries.take(parsed(reader, name, line, number), fmt::format("{}:{}:1", name, number + 1));
@@ -159,7 +159,7 @@ bool read_rccl_lines(const std::string& name, std::string_view text,
 
 std::optional<std::string> line_in_json(std::string_view line) {
   if (!line.starts_with(beginning_of_line)) return std::nullopt;
-  const Output object = Output::parse(line, nullptr, false);
+  const ParsedJson object = ParsedJson::parse(line, nullptr, false);
   if (!object.is_object() || !object.contains("log") || !object["log"].is_string())
     return std::nullopt;
   return object["log"].get<std::string>();
@@ -189,7 +189,7 @@ std::vector<NcclTestsRun> read_nccl_tests_json(const std::filesystem::path& file
   content << stream.rdbuf();
   const std::string text = content.str();
   if (std::vector<NcclTestsRun> runs; read_rccl_lines(file.string(), text, runs)) return runs;
-  const Output root = parsed(reader, file.string(), text, 0);
+  const ParsedJson root = parsed(reader, file.string(), text, 0);
   std::vector<NcclTestsRun> runs;
   if (root.is_array() && !root.empty() && is_rccl_entry(root.front())) {
     RcclEntries entries;
@@ -198,7 +198,7 @@ std::vector<NcclTestsRun> read_nccl_tests_json(const std::filesystem::path& file
     return entries.finish();
   }
   if (root.is_array())
-    for (const Output& object : root) runs.push_back(reader.read(object));
+    for (const ParsedJson& object : root) runs.push_back(reader.read(object));
   else
     runs.push_back(reader.read(root));
   std::erase_if(runs, [](const NcclTestsRun& run) { return run.rows.empty() && run.wrong == 0; });

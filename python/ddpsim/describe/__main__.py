@@ -107,7 +107,7 @@ def main(words=None):
     version = torch.__version__.split('+')[0]
     workload = describe(
         model, batch, loss, arguments.optimizer or optimizer,
-        autocast={None: None, 'bf16': torch.bfloat16, 'fp16': torch.float16}[arguments.autocast],
+        autocast=arguments.autocast,
         attention=arguments.attention, device=arguments.device, tf32=arguments.tf32,
         later_micro_batch=arguments.later_micro_batch, clip_gradients=arguments.clip_gradients,
         allow_unknown=arguments.allow_unknown, fused=arguments.fused, release=arguments.release,

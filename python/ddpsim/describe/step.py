@@ -29,7 +29,7 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     torch.nn, called with the model's output for batch[0] and with batch[1]; or None, where the
     model returns its loss itself (its output's `loss`, as in transformers).
     optimizer: an optimizer, its class or ddpsim's name; it is named, not run.
-    autocast: torch.bfloat16 or torch.float16: the step runs under autocast.
+    autocast: 'bf16' or 'fp16', or torch's names of these: the step runs under autocast.
     attention: flash, efficient or math, instead of CUDA's own choice.
     device: 'cuda', or 'cpu' for what PyTorch runs on a CPU: no fused dropout, RMS norms of small
     kernels.
@@ -53,6 +53,7 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     The model is not changed. Raises DescribeError, whose text is one line.
     """
     check_release(release)
+    autocast = autocast_type(autocast)
     notes = []
     compiled = compiled_parts(model, loss)
     model, batch = unwrapped(model, notes), batch_on_meta(batch)
@@ -102,6 +103,16 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     workload.clip_gradients = bool(clip_gradients)
     workload.release = release if device == 'cuda' else None
     return workload
+
+
+def autocast_type(given):
+    """torch's name of it; None: no autocast."""
+    types = {'bf16': torch.bfloat16, 'fp16': torch.float16}
+    if given is None or given in types.values():
+        return given
+    if not isinstance(given, str) or given not in types:
+        raise DescribeError(f"autocast: unknown type {given!r}; known: 'bf16', 'fp16'")
+    return types[given]
 
 
 def run(model, batch, value_of, capture, autocast, device):
