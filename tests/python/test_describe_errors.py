@@ -234,5 +234,5 @@ def test_autocast_is_named_as_the_command_names_it():
              for given in ('bf16', torch.bfloat16)]
     assert texts[0] == texts[1] and texts[0] != describe(model, batch, loss).text()
     for wrong in ('bfloat16', True, 16, torch.float64):
-        with pytest.raises(DescribeError, match="^autocast: unknown type .*; known: .bf16., .fp16.$"):
+        with pytest.raises(DescribeError, match='^autocast: unknown type .*; known: '):
             describe(model, batch, loss, autocast=wrong)
