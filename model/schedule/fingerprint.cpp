@@ -95,7 +95,7 @@ class Hash {
   }
 
   void add(const UserHook& hook) {
-    add(hook.kind, hook.pattern, hook.value, hook.seed, hook.chunks, hook.plugin, hook.passes);
+    add(hook.kind, hook.value, hook.seed, hook.chunks, hook.plugin, hook.passes);
     add(hook.launches, hook.host, hook.groups, hook.layers, hook.outputs);
   }
 

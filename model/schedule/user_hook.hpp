@@ -59,8 +59,7 @@ Duration host_time(const Chunks& chunks);
 /// A hook of `training.hooks`, in the order given.
 struct UserHook {
   UserHookKind kind = UserHookKind::record;
-  std::string pattern;  ///< as written; `*` stands for any text
-  double value = 0;     ///< norm, factor, deviation or rate
+  double value = 0;  ///< norm, factor, deviation or rate
   std::uint64_t seed = 0;
   Chunks chunks;
   std::string plugin;  ///< its name in the library

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ddpsim {
@@ -11,6 +12,10 @@ struct Setting {
   std::string key, value;
   /// As its user wrote it, for errors, where that is not "--set KEY=VALUE": "--ranks-per-node 8".
   std::string written{};
+
+  // clang 14 makes no aggregate in place (emplace_back).
+  Setting(std::string key, std::string value, std::string written = {})
+      : key(std::move(key)), value(std::move(value)), written(std::move(written)) {}
 };
 
 /// As errors name it, in the words of its user; a long value cut.

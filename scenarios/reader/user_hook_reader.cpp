@@ -68,12 +68,8 @@ std::vector<std::vector<std::int32_t>> parameters_of_layers(const Yaml& given,
 
 /// `parameter:` or `layer:`: whose gradients.
 void add_gradients(Map<HookDraft>& map, UserHookKind kind) {
-  const auto pattern = [](HookDraft& draft, const Yaml& given) {
-    draft.hook.pattern = given.text("a name, with * for any text");
-  };
   map.key_read("parameter", {value::form(Form::Kind::text)},
                [=](HookDraft& draft, const Yaml& given) {
-                 pattern(draft, given);
                  draft.hook.groups = single_parameters(given, *draft.workload);
                },
                {.meaning = "The names of parameters, with * for any text. The hook gets each "
@@ -82,7 +78,6 @@ void add_gradients(Map<HookDraft>& map, UserHookKind kind) {
                 .example = "\"*.bias\""})
       .key_read("layer", {value::form(Form::Kind::text)},
                 [=](HookDraft& draft, const Yaml& given) {
-                  pattern(draft, given);
                   draft.hook.groups =
                       parameters_of_layers(given, *draft.workload, kind == UserHookKind::clip);
                 },
@@ -185,7 +180,6 @@ const Map<HookDraft>& chunks_map() {
                      "meanwhile, and a GPU's output goes to the host and back.")
           .key_read("layer", {value::form(Form::Kind::text)},
                     [](HookDraft& draft, const Yaml& given) {
-                      draft.hook.pattern = given.text("a layer's name, with * for any text");
                       draft.hook.layers = layers_of(given, *draft.workload);
                     },
                     {.meaning = "The names of layers, with * for any text.",

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes results.md from what mutation_test.py found (build/mutation/results.json) and from
-equivalent.txt.
+"""Writes results.md from what mutation_test.py found (build/mutation/results.json), from
+equivalent.txt and from survivors.txt.
 
     tests/mutation/report.py
 
-equivalent.txt says of survivors why no test can tell them from the product: a line `PLACE CHANGE |
-WHY` each.
+equivalent.txt says of survivors why no test can tell them from the product; survivors.txt says of
+the others which test holds them since, or why none does: a line `PLACE CHANGE | WHY` each.
 """
 
 import json
@@ -19,10 +19,10 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 RESULTS = f"{ROOT}/build/mutation/results.json"
 
 
-def equivalents():
+def explanations(name):
     """{(place, change): why}"""
     found = {}
-    with open(f"{HERE}/equivalent.txt") as file:
+    with open(f"{HERE}/{name}.txt") as file:
         for line in filter(str.strip, file):
             mutant, why = line.strip().split(" | ")
             place, change = mutant.split(" ", 1)
@@ -59,7 +59,8 @@ def table(judged, explained):
 
 
 def page(results):
-    mutants, explained = results["mutants"], equivalents()
+    mutants, explained = results["mutants"], explanations("equivalent")
+    reasons = {**explanations("survivors"), **explained}
     judged = [m for m in mutants if m["end"] in ("killed", "survived")]
     survivors = [m for m in judged if m["end"] == "survived"]
     unreached = [m for m in mutants if m["end"] == "not reached"]
@@ -111,7 +112,7 @@ def page(results):
         here = [m for m in survivors if ((m["place"], m["change"]) in explained) == wanted]
         yield from ["", f"## {title}", ""]
         for mutant in here:
-            why = explained.get((mutant["place"], mutant["change"]))
+            why = reasons.get((mutant["place"], mutant["change"]))
             yield f"* {mutant['place']}: {mutant['change']}" + (f": {why}" if why else "")
     yield from ["", "## Not reached", ""]
     for folder, count in sorted(Counter(map(folder_of, unreached)).items()):

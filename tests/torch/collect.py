@@ -306,7 +306,7 @@ def free_port():
         return listener.getsockname()[1]
 
 
-def collected(script, training, steps=4, timeout=60):
+def collected(script, training, steps=4, timeout=300):
     """What rank 0 saw; rank 1 must have seen the same."""
     from forks import Fork  # imports torch, for all ranks at once
     unknown = sorted(set(training) - set(KEYS))
@@ -350,7 +350,7 @@ def main():
     parser.add_argument('--script', required=True, metavar='FILE:FUNCTION')
     parser.add_argument('--training', default='{}', metavar='JSON')
     parser.add_argument('--steps', type=int, default=4)
-    parser.add_argument('--timeout', type=float, default=60)
+    parser.add_argument('--timeout', type=float, default=300)
     parser.add_argument('--output', metavar='FILE')
     parser.add_argument('--rank', action='store_true', help=argparse.SUPPRESS)
     arguments = parser.parse_args()

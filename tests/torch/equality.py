@@ -249,7 +249,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--ddpsim', metavar='PROGRAM')
-    parser.add_argument('--timeout', type=float, default=60, help='seconds for each process')
+    parser.add_argument('--timeout', type=float, default=300, help='seconds for each process')
     parser.add_argument('--list', action='store_true')
     parser.add_argument('--list-older', action='store_true')
     parser.add_argument('cases', metavar='CASE', nargs='*', help='default: all')

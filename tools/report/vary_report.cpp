@@ -150,11 +150,13 @@ void join_alike(std::vector<TableRow>& rows, std::size_t key, std::size_t keys) 
                        other.begin() + static_cast<std::ptrdiff_t>(keys));
   };
   if (values.size() < 2) return;
-  for (const auto& [others, group] : groups)
+  for (const auto& entry : groups) {
+    const auto& group = entry.second;
     if (group.size() != values.size() || std::ranges::any_of(group, [&](const TableRow* row) {
           return differ_elsewhere(*group.front(), *row);
         }))
       return;
+  }
   std::vector<TableRow> joined;
   for (const TableRow& row : rows) {
     if (*row[key].text() != *rows.front()[key].text()) continue;

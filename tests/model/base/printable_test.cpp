@@ -30,6 +30,14 @@ TEST_CASE(
   CHECK(printable("\xc0\x9b") == "\\xc0\\x9b");  // an escape in a longer form than it needs
 }
 
+TEST_CASE("the first and last characters of each length in UTF-8", "[model][printable]") {
+  CHECK(utf8_length("\xdf\xbf", 0) == 2);
+  CHECK(utf8_length("\xe0\xa0\x80", 0) == 3);
+  CHECK(utf8_length("\xe0\x9f\xbf", 0) == 0);  // in a longer form than it needs
+  CHECK(utf8_length("\xf4\x8f\xbf\xbf", 0) == 4);
+  CHECK(utf8_length("\xf4\x90\x80\x80", 0) == 0);  // beyond the last character there is
+}
+
 TEST_CASE("what is printable stays as it is", "[model][printable]") {
   for (const char* text : {"", "layers.0.weight", "5 \xc2\xb5s, \xe2\x80\xa6", "\xc2\xa0",
                            "C:\\names", "\xf0\x9f\x9a\x80", "\xe4\xb8\xad\xe6\x96\x87", "\\x1b"})

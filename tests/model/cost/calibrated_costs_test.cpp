@@ -398,6 +398,11 @@ TEST_CASE("the interference law is found again in what it predicts", "[model][ca
   CHECK(fit->taken_per_channel == Approx(0.005));
   CHECK(fit->memory_per_link_byte == Approx(2.5));
   CHECK(fit->bandwidth_lost == Approx(0.4));
+  Calibration some = calibration;  // a slope without a point is none
+  std::erase_if(some.interference, [](const auto& point) { return point.channels == 0; });
+  CHECK(fit_interference(some)->multiprocessors_taken == 0);
+  CHECK(fit_interference(some)->memory_per_link_byte == 0);
+  CHECK(fit_interference(some)->taken_per_channel == Approx(0.005));
   for (auto& point : calibration.interference) point.memory_slowdown.reset();
   CHECK_FALSE(fit_interference(calibration));
 }

@@ -507,10 +507,21 @@ TEST_CASE("a list of steps hands over what it says", "[model][comm_hook]") {
   CHECK(payloads(hook, bucket) == Sizes{2000});
   hook.steps = {step(OwnStep::Kind::reduce_scatter), step(OwnStep::Kind::all_gather)};
   CHECK(payloads(hook, bucket, 3) == Sizes{4000, 4 * 334});
+  // What has been gathered is whole again: to gather once more takes all of it.
+  hook.steps.push_back(step(OwnStep::Kind::all_gather));
+  CHECK(payloads(hook, bucket, 3) == Sizes{4000, 4 * 334, 4000});
   OwnStep topk = step(OwnStep::Kind::topk);
   topk.share = 0.01;
   hook.steps = {topk, step(OwnStep::Kind::all_gather)};
   CHECK(payloads(hook, bucket) == Sizes{10 * 8});
+  // Six passes over 4000 bytes (magnitudes read and written, four of a partial sort), and each of
+  // the ten values and its place of eight bytes together are written, by four kernels.
+  const CommStep selected = comm_steps(hook, bucket, 2, 1, false, 0).front();
+  CHECK(selected.kernel.traffic == Bytes{6 * 4000 + 10 * 8});
+  CHECK(selected.kernel.launches == 4);
+  topk.share = 1e-9;  // a bucket hands over one value at least
+  hook.steps = {topk, step(OwnStep::Kind::all_gather)};
+  CHECK(payloads(hook, bucket) == Sizes{8});
   hook.steps = {step(OwnStep::Kind::all_gather)};
   CHECK(payloads(hook, bucket) == Sizes{4000});
   hook.steps = {step(OwnStep::Kind::broadcast)};

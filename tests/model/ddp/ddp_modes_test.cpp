@@ -344,6 +344,10 @@ TEST_CASE("iterations that are alike are known to be", "[model][iteration]") {
   training.static_graph = true;
   CHECK(like(3) == 3);
   CHECK(like(5) == 4);
+  training.buckets = {{0}};  // that are not built anew: its first iteration alone is another
+  CHECK(like(1) == 1);
+  CHECK(like(5) == 2);
+  training.buckets.clear();
   training.static_graph = false;
   training.comm_hook.kind = CommHookKind::powersgd;
   training.comm_hook.powersgd.start_iteration = 10;

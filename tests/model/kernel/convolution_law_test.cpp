@@ -2,6 +2,7 @@
 // follow from the forms beside the law, not from a run.
 #include <catch2/catch.hpp>
 
+#include "model/kernel/grouped_convolution.hpp"
 #include "model/kernel/kernel_law.hpp"
 #include "model/kernel/machine.hpp"
 
@@ -140,6 +141,23 @@ TEST_CASE("windows of single channels in fp16 are cuDNN's where PyTorch says so"
   ConvolutionShape wide = windows(144, 144, 144);
   wide.window = 49;
   CHECK(gain(wide) == Approx(1));
+}
+
+TEST_CASE("windows of single channels that are two pixels apart take twice as long for a result",
+          "[model][convolution_law]") {
+  const Machine h200 = machine_of_capability(90);
+  // As many results of pictures of twice the side, or of so many that their start is nothing.
+  ConvolutionShape close = windows(144, 144, 144);
+  close.pictures = 64 * 1024;
+  ConvolutionShape apart = close;
+  apart.pixels *= 4;
+  // The stride, in pixels of a picture's area, is 4; neighbours' is 1.
+  CHECK(by_channel_seconds(apart, DType::fp16, h200) ==
+        Approx(2 * by_channel_seconds(close, DType::fp16, h200)).epsilon(0.01));
+  ConvolutionShape half = close;
+  half.pixels *= 2;  // two pixels of input for each result
+  CHECK(by_channel_seconds(half, DType::fp16, h200) ==
+        by_channel_seconds(apart, DType::fp16, h200));
 }
 
 }  // namespace

@@ -118,5 +118,27 @@ TEST_CASE("a device's measured operations go before the laws", "[model][price_by
   CHECK(priced(workload, device).by_class->work == 123us + kernel_gap);
 }
 
+TEST_CASE("attention is measured for each mask and direction apart", "[model][price_by_class]") {
+  Device device = device_with_laws();
+  std::vector<MeasuredOperation> measured;
+  for (const bool causal : {false, true})
+    for (const bool backward : {false, true})
+      for (const bool masked : {false, true}) {
+        AttentionOperation operation{
+            {.batch = 1, .heads = 8, .queries = 512, .keys = 512, .size = 64, .causal = causal}};
+        operation.shape.backward = backward;
+        operation.masked = masked;
+        DeviceKernel kernel;
+        kernel.shape = operation;
+        kernel.type = DType::bf16;
+        measured.push_back({kernel, 100us + 1us * measured.size()});
+      }
+  const OperationRows rows = rows_of(measured);
+  CHECK(rows.size() == measured.size());
+  const OperationTable table([&rows]() -> const OperationRows& { return rows; });
+  for (const MeasuredOperation& each : measured)
+    CHECK(table.find(each.kernel, 50us, device)->time == each.time);
+}
+
 }  // namespace
 }  // namespace price_by_class_test

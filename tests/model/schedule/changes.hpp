@@ -91,10 +91,9 @@ inline void in_fields(Chunks v, const Visit<Chunks>& visit) {
   in_each(v, visit, count, threads, output, time, host_memory, transfer);
 }
 inline void in_fields(UserHook v, const Visit<UserHook>& visit) {
-  auto& [kind, pattern, value, seed, chunks, plugin, passes, launches, host, groups, layers,
-         outputs] = v;
-  in_each(v, visit, kind, pattern, value, seed, chunks, plugin, passes, launches, host, groups,
-          layers, outputs);
+  auto& [kind, value, seed, chunks, plugin, passes, launches, host, groups, layers, outputs] = v;
+  in_each(v, visit, kind, value, seed, chunks, plugin, passes, launches, host, groups, layers,
+          outputs);
 }
 inline void in_fields(Passes v, const Visit<Passes>& visit) {
   auto& [forward, backward, optimizer] = v;

@@ -92,6 +92,10 @@ TEST_CASE("a Whisper or a DLRM that cannot be built is refused by name",
   dlrm.top.clear();
   refuses(dlrm, {}, "top: at least one layer");
   dlrm = little_dlrm();
+  dlrm.top = {2'000'000'000};
+  refuses(dlrm, {}, "a weight");
+  refuses(whisper(&WhisperShape::source_positions, 2'000'000'000), {}, "the attention scores");
+  dlrm = little_dlrm();
   dlrm.tables = 0;
   refuses(dlrm, {}, "tables must be positive");
 }

@@ -205,6 +205,7 @@ TEST_CASE("a CSV table is refused at the line that is wrong", "[scenarios][clust
       "expected a size in bytes and a time in microseconds, both above zero";
   CHECK(refused("# about\n\nbytes,time_us\n1024,40\n2048,forty\n") == "t.csv:5:1: " + numbers);
   CHECK(refused("bytes,time_us\n-1024,40\n") == "t.csv:2:1: " + numbers);
+  CHECK(refused("bytes,time_us\n0,40\n") == "t.csv:2:1: " + numbers);
   CHECK(refused("bytes,time_us\n1024,0\n") == "t.csv:2:1: " + numbers);
   CHECK(refused("bytes,time_us\n1024,nan\n") == "t.csv:2:1: " + numbers);
   CHECK(refused("bytes,time_us\n1024,1e300\n") == "t.csv:2:1: " + numbers);

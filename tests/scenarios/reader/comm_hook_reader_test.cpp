@@ -85,6 +85,8 @@ TEST_CASE("post_local_sgd, wrappers, plugins and lists are read", "[scenarios][c
   CHECK(wrapped.wrappers == std::vector{DType::fp16, DType::bf16});
   CHECK(wrapped.powersgd.rank == 2);
   CHECK(profile.read("{plugin: mine}").plugin == "mine");
+  CHECK(profile.read("{plugin: mine}").plugin_type == DType::fp32);
+  CHECK(profile.read("{plugin: {name: mine, payload: bf16}}").plugin_type == DType::bf16);
   const CommHook list = profile.read(
       "[{cast: bf16}, {scale: 1/ranks}, {kernel: {name: mask, passes: 3, launches: 2}}, {topk: 2 "
       "%}, "

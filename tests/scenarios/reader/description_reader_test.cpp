@@ -276,6 +276,14 @@ TEST_CASE("a device that does not multiply what was described is refused",
         "described: describe it anew in another type");
 }
 
+TEST_CASE("a device need not multiply in the type of what is only moved",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  scratch.write("d.yaml",
+                with(8, "  - {op: add, kind: memory, type: bf16, read: 2304, written: 2048}"));
+  CHECK(refusal(scratch, scenario_of_it, {{"cluster.device", "v100"}}).empty());
+}
+
 TEST_CASE("a description stands where a scenario does, with a cluster",
           "[scenarios][description_reader]") {
   const Scratch scratch;
@@ -450,6 +458,9 @@ TEST_CASE("what a kernel says of itself fits together", "[scenarios][description
                               "  - {op: mm, kind: gemm, gemm: {m: 8, n: 64, k: 32}, read: 9, "
                               "written: 2, flops: 16384}")) ==
         "d.yaml:7:82: kernels.flops: the shape makes it 32768 (2 m n k batch)");
+  // An index and a count are two numbers, in what an editor is told too.
+  CHECK_THAT(refused(scratch, with(12, "  - {name: a, forward: [[0, 1, 2]], backward: [0]}")),
+             Catch::StartsWith("d.yaml:12:25: layers.forward: expected the index of a kernel"));
   CHECK_THAT(refused(scratch, with(7,
                                    "  - {op: mm, kind: gemm, gemm: {m: 0, n: 1, k: 1}, read: 9, "
                                    "written: 2}")),

@@ -1,6 +1,8 @@
 #include "sim/tune/tune.hpp"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include <catch2/catch.hpp>
 
@@ -348,12 +350,29 @@ TEST_CASE("progress goes from nothing towards one and never back", "[sim][tune]"
   const StepModel model = fixtures::small_model(dice, false, true);
   double last = 0;
   TuneOptions options;
-  options.progress = [&](const std::string&, double fraction) {
+  options.progress = [&](const std::string& what, double fraction) {
     CHECK(fraction >= last);
+    if (what == "all pairs of caps") CHECK(fraction <= 0.7);  // where the next phase begins
     last = fraction;
   };
   tune(model, {}, options);
   CHECK(last == 0.9);  // what is left is the errors of link and computation
+}
+
+TEST_CASE("advice is tried where link and computation are as predicted, slower and faster",
+          "[sim][tune]") {
+  Dice dice(5);
+  const StepModel model = fixtures::random_one_type_model(dice, 9, true);
+  TuneOptions options;
+  options.link_uncertainty = 0.25;
+  options.compute_uncertainty = 0.6;
+  std::set<std::pair<double, double>> tried;
+  for (const Corner& corner : tune(model, {}, options).advice.corners)
+    tried.emplace(corner.link, corner.compute);
+  std::set<std::pair<double, double>> expected;
+  for (const double link : {1 / 1.25, 1.0, 1.25})
+    for (const double compute : {1 / 1.6, 1.0, 1.6}) expected.emplace(link, compute);
+  CHECK(tried == expected);
 }
 
 TEST_CASE("a default with too large a bucket is not recommended", "[sim][tune]") {
