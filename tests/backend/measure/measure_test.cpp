@@ -423,8 +423,8 @@ TEST_CASE("every hook that computes aside does so beside collectives that only l
 TEST_CASE("all-reduces with pauses between them are under way at times", "[backend][measure]") {
   const SmallJob job(2);
   const Schedule step = without_communication(job.schedule(Strategy::none));
-  // The median of five, each beside half a second of computation. On a busy machine an all-reduce, and the
-  // end of a pause, may each wait some 20 ms for a processor: the long pause is far longer.
+  // The median of five, each beside half a second of computation. On a busy machine an all-reduce,
+  // and the end of a pause, may each wait some 20 ms for a processor: the long pause is longer.
   const auto busy = [&](Duration pause) {
     std::vector<double> shares;
     REQUIRE(run_job(job_of(2), [&](Backend& rank) {
