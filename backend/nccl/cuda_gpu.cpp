@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
@@ -27,9 +28,18 @@ cudaDataType_t cuda_type(DType type) {
       return CUDA_R_16BF;
     case DType::fp16:
       return CUDA_R_16F;
-    default:
+    case DType::fp32:
+    case DType::tf32:
       return CUDA_R_32F;
+    case DType::fp64:
+    case DType::complex64:
+    case DType::complex128:
+    case DType::fp8_e4m3:
+    case DType::fp8_e5m2:
+      break;
   }
+  throw std::invalid_argument(
+      fmt::format("the nccl backend multiplies no {} on a GPU", name_of(type)));
 }
 
 std::string uuid_text(const cudaUUID_t& uuid) {

@@ -32,9 +32,18 @@ std::int64_t GpuBucketData::count_of(HookPiece piece) const {
     case HookPiece::input:
     case HookPiece::error:
       return padded ? low_rank.compressed.front().m.count : elements;
-    default:
-      throw std::logic_error("not a piece of PowerSGD");
+    case HookPiece::none:
+    case HookPiece::data:
+    case HookPiece::matrix:
+    case HookPiece::scales:
+    case HookPiece::codes:
+    case HookPiece::pairs:
+    case HookPiece::own_part:
+    case HookPiece::plugin_payload:
+    case HookPiece::parameters:
+      break;
   }
+  throw std::logic_error("not a piece of PowerSGD");
 }
 
 GpuNumbers GpuBucketData::all_of(HookPiece piece) const {
@@ -51,9 +60,20 @@ GpuNumbers GpuBucketData::part_of(HookPiece piece, const CommStep& step) const {
       return {at(piece, gradient.q.begin), gradient.q.count};
     case HookPiece::matrix:
       return {values + gradient.m.begin * size_of(type).count, gradient.m.count};
-    default:
-      throw std::logic_error("not a piece with a part for each gradient");
+    case HookPiece::none:
+    case HookPiece::data:
+    case HookPiece::small:
+    case HookPiece::input:
+    case HookPiece::error:
+    case HookPiece::scales:
+    case HookPiece::codes:
+    case HookPiece::pairs:
+    case HookPiece::own_part:
+    case HookPiece::plugin_payload:
+    case HookPiece::parameters:
+      break;
   }
+  throw std::logic_error("not a piece with a part for each gradient");
 }
 
 }  // namespace ddpsim

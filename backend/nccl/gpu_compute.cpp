@@ -45,8 +45,33 @@ void GpuCompute::run(const Schedule& schedule, const Task& task) {
       return scale(task, p, gradient, gradient,
                    static_cast<float>(schedule.hooks[at(task.user_hook)].value));
     }
-    default:  // nothing to compute, or a comm hook's
-      return;
+    case Operation::wait:  // events between streams are all there is to it
+    case Operation::hook:
+    case Operation::search_unused:
+    case Operation::outside:
+    case Operation::synchronize:
+      return;  // they only take the host time
+    case Operation::module_hook:
+    case Operation::all_reduce:
+    case Operation::broadcast:
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+    case Operation::copy_to_host:
+    case Operation::copy_to_device:
+    case Operation::meet:
+    case Operation::pause:
+    case Operation::cast:
+    case Operation::correct:
+    case Operation::pack:
+    case Operation::draw:
+    case Operation::multiply:
+    case Operation::orthogonalize:
+    case Operation::quantize:
+    case Operation::dequantize:
+    case Operation::select:
+    case Operation::own_kernel:
+      throw std::invalid_argument(fmt::format(
+          "{} outside of a comm hook is no kernel of the nccl backend", name_of(task.operation)));
   }
 }
 
@@ -111,10 +136,10 @@ void GpuCompute::pass(const Task& task, const Kernel& kernel, const GradientBind
   Bytes left = kernel.traffic;
   for (const std::int32_t p : binding.fills)
     left = std::max(Bytes{}, left - 2 * memory_.parameter(p).size());
-  traffic_.move(task.stream, left,
-                std::max(1, kernel.launches - static_cast<int>(binding.fills.size())),
-                operand_seed(task, 3),
-                reduces_rows(kernel) ? GpuTraffic::Motion::rows : GpuTraffic::Motion::elementwise);
+  traffic_.move(
+      task.stream, left, std::max(1, kernel.launches - static_cast<int>(binding.fills.size())),
+      operand_seed(task, 3),
+      reduces_rows(kernel) ? GpuTraffic::Motion::rows : GpuTraffic::Motion::elementwise);
 }
 
 /// The kernel's GEMM; its result is the gradient of this parameter, if that is one.

@@ -177,6 +177,7 @@ void GpuHookData::run(const Schedule& schedule, const Task& task) {
   const CommStep& step = schedule.buckets[at(task.bucket)].steps[at(task.step)];
   const ActionMeaning does = meaning_of(step.action);
   const Stream stream = task.stream;
+  const auto values_of = [&](HookPiece piece) { return data.all_of(piece).values; };
   if (task.step == 0) {
     data.values = data.bucket;
     data.type = data.bucket_type;
@@ -188,11 +189,17 @@ void GpuHookData::run(const Schedule& schedule, const Task& task) {
     case HookPrimitive::cast:
       return cast(data, step.type, stream);
     case HookPrimitive::divide:
+      return scale(data, does.target, mean(), stream);
     case HookPrimitive::scale:
+      return scale(data, does.target, factor_of(step), stream);
     case HookPrimitive::copy:
+      return copy(stream, values_of(does.target), values_of(does.source), data.count, data.type);
     case HookPrimitive::add:
+      return gpu_.add(stream, values_of(does.target), values_of(does.source), data.count,
+                      data.type);
     case HookPrimitive::subtract:
-      return combine(data, does, step, stream);
+      return gpu_.subtract(stream, values_of(does.target), values_of(does.source),
+                           values_of(does.second_source), data.count, data.type);
     case HookPrimitive::pad:
       return pad(data, stream);
     case HookPrimitive::unpad:
@@ -232,25 +239,9 @@ void GpuHookData::run(const Schedule& schedule, const Task& task) {
   }
 }
 
-/// What is done element by element.
-void GpuHookData::combine(GpuBucketData& data, const ActionMeaning& does, const CommStep& step,
-                          Stream stream) {
-  const GpuNumbers target = data.all_of(does.target);
-  const auto values_of = [&](HookPiece piece) { return data.all_of(piece).values; };
-  switch (does.primitive) {
-    case HookPrimitive::divide:
-      return gpu_.scale(stream, target.values, target.values, target.count, data.type, mean());
-    case HookPrimitive::scale:
-      return gpu_.scale(stream, target.values, target.values, target.count, data.type,
-                        factor_of(step));
-    case HookPrimitive::copy:
-      return copy(stream, target.values, values_of(does.source), data.count, data.type);
-    case HookPrimitive::add:
-      return gpu_.add(stream, target.values, values_of(does.source), data.count, data.type);
-    default:
-      return gpu_.subtract(stream, target.values, values_of(does.source),
-                           values_of(does.second_source), data.count, data.type);
-  }
+void GpuHookData::scale(const GpuBucketData& data, HookPiece piece, float factor, Stream stream) {
+  const GpuNumbers all = data.all_of(piece);
+  gpu_.scale(stream, all.values, all.values, all.count, data.type, factor);
 }
 
 void GpuHookData::copy(Stream stream, void* to, const void* from, std::int64_t count, DType type) {

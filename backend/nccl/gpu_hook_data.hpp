@@ -48,7 +48,7 @@ class GpuHookData {
   void make_room(GpuBucketData& data, const CommStep& step);
   void make_room(GpuBucketData& data, HookPiece piece, DType type);
   void make_room_for_parts(GpuBucketData& data, const ActionMeaning& does, DType type);
-  void combine(GpuBucketData& data, const ActionMeaning& does, const CommStep& step, Stream stream);
+  void scale(const GpuBucketData& data, HookPiece piece, float factor, Stream stream);
   void draw(std::size_t bucket);
   void put_q(GpuBucketData& data, std::size_t compressed, Stream stream);
   void put_q(GpuBucketData& data, const CommStep& step, Stream stream);

@@ -9,6 +9,9 @@
 #include "backend/nccl/gpu_step.hpp"
 
 #include <algorithm>
+#include <stdexcept>
+
+#include <fmt/format.h>
 
 #include "backend/nccl/gpu_step_times.hpp"
 #include "backend/nccl/step_events.hpp"
@@ -122,23 +125,31 @@ void GpuStep::enqueue_in_order(std::uint32_t index) {
 
 void GpuStep::enqueue(const Task& task) {
   if (task.step != nobody) return devices_.hook_data.run(schedule_, task);
-  if (is_note(schedule_, task)) return send_note(task);
-  if (task.operation == Operation::broadcast)
-    return devices_.collectives.broadcast(devices_.memory.buffers(),
-                                          schedule_.work_of(task).payload);
-  if (task.operation != Operation::all_reduce) return devices_.compute.run(schedule_, task);
-  const DType type = devices_.memory.type_of(schedule_.buckets[at(task.bucket)]);
-  devices_.collectives.all_reduce(devices_.memory.bucket(task.bucket),
-                                  schedule_.work_of(task).payload.count / size_of(type).count,
-                                  type);
+  if (is_collective(task.operation)) return send(task);
+  devices_.compute.run(schedule_, task);
 }
 
-/// What DDP tells other ranks; nobody looks at its values.
-void GpuStep::send_note(const Task& task) {
+/// Sends a bucket, the network's buffers, or a note of DDP's to other ranks, whose values nobody
+/// looks at.
+void GpuStep::send(const Task& task) {
+  const bool note = is_note(schedule_, task);
   const Bytes size = schedule_.work_of(task).payload;
-  void* values = devices_.collectives.next_values(size);
-  if (task.operation == Operation::broadcast) return devices_.collectives.broadcast(values, size);
-  devices_.collectives.all_reduce(values, size.count / size_of(DType::fp32).count, DType::fp32);
+  const auto all_reduce = [&](void* values, DType type) {
+    devices_.collectives.all_reduce(values, size.count / size_of(type).count, type);
+  };
+  switch (collective_of(task.operation)) {
+    case CollectiveOperation::broadcast:
+      return devices_.collectives.broadcast(
+          note ? devices_.collectives.next_values(size) : devices_.memory.buffers(), size);
+    case CollectiveOperation::all_reduce:
+      if (note) return all_reduce(devices_.collectives.next_values(size), DType::fp32);
+      return all_reduce(devices_.memory.bucket(task.bucket),
+                        devices_.memory.type_of(schedule_.buckets[at(task.bucket)]));
+    case CollectiveOperation::all_gather:
+    case CollectiveOperation::reduce_scatter:  // check_gpu_schedule has refused them
+      throw std::invalid_argument(
+          fmt::format("the nccl backend has no {} outside of comm hooks", name_of(task.operation)));
+  }
 }
 
 void GpuStep::stream_waits_for(std::uint32_t earlier, Stream stream) {

@@ -40,7 +40,7 @@ class GpuStep {
   void execute(std::uint32_t index, TaskTimes& times);
   void enqueue(const Task& task);
   void enqueue_in_order(std::uint32_t index);
-  void send_note(const Task& task);
+  void send(const Task& task);
   void stream_waits_for(std::uint32_t earlier, Stream stream);
   void keep_near(const Task& task);
   void await_all();

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <future>
 #include <memory>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -22,9 +23,17 @@ ncclDataType_t nccl_type(DType type) {
       return ncclBfloat16;
     case DType::fp16:
       return ncclFloat16;
-    default:
+    case DType::fp32:
+    case DType::tf32:
       return ncclFloat32;
+    case DType::fp64:
+    case DType::complex64:
+    case DType::complex128:
+    case DType::fp8_e4m3:
+    case DType::fp8_e5m2:
+      break;
   }
+  throw std::invalid_argument(fmt::format("the nccl backend reduces no {}", name_of(type)));
 }
 
 std::string one_line(const char* text) {

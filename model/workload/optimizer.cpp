@@ -170,9 +170,17 @@ Duration host_of_tensor(Optimizer optimizer) {
     case Optimizer::adamw_fused:
     case Optimizer::lamb:
       return us(2.3);
-    default:  // a loop, or not known
+    case Optimizer::adamw_loop:
+    case Optimizer::adafactor:
+    case Optimizer::muon:
+    case Optimizer::lion:
+    case Optimizer::adam_8bit:  // loops over tensors, whose calls are launches
+    case Optimizer::rmsprop:
+    case Optimizer::novograd:  // not measured
+    case Optimizer::none:
       return Duration::zero();
   }
+  return Duration::zero();
 }
 
 }  // namespace

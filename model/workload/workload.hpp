@@ -7,6 +7,7 @@
 
 #include "model/base/dtype.hpp"
 #include "model/base/quantity.hpp"
+#include "model/workload/collective_operation.hpp"
 #include "model/workload/device_kernel.hpp"
 #include "model/workload/gemm.hpp"
 
@@ -99,7 +100,7 @@ std::vector<BufferGroup> cut(const std::vector<BufferGroup>& groups, Bytes most 
 /// A collective that the network itself sends, in the communicator of DistributedDataParallel: a
 /// synchronised batch norm's, or one of a loss that gathers. What follows waits for its result.
 struct OwnCollective {
-  enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast };
+  using Kind = CollectiveOperation;
   Kind kind = Kind::all_reduce;
   Bytes size;             ///< that a rank gives
   bool backward = false;  ///< in which pass of the layer

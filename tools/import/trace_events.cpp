@@ -112,7 +112,17 @@ class TraceReader : public JsonEvents {
         case Key::begin:
         case Key::duration:
           collector_.refuse("expected a number of microseconds, got a text");
-        default:
+        case Key::correlation:
+        case Key::bytes:
+        case Key::elements:
+        case Key::stream:
+        case Key::type:
+        case Key::collective:
+        case Key::group:
+        case Key::group_size:
+        case Key::dims:
+        case Key::input_types:
+        case Key::other:
           break;
       }
     } else if (in_arguments()) {
@@ -126,7 +136,21 @@ class TraceReader : public JsonEvents {
         case Key::group:
           event_.group = value;
           break;
-        default:
+        case Key::phase:
+        case Key::category:
+        case Key::name:
+        case Key::begin:
+        case Key::duration:
+        case Key::process:
+        case Key::thread:
+        case Key::correlation:
+        case Key::bytes:
+        case Key::elements:
+        case Key::stream:
+        case Key::group_size:
+        case Key::dims:
+        case Key::input_types:
+        case Key::other:
           break;
       }
     } else if (in_list_of(Key::input_types)) {
@@ -235,7 +259,20 @@ class TraceReader : public JsonEvents {
         case Key::thread:
           event_.thread = fmt::format("{}", value);
           break;
-        default:
+        case Key::phase:
+        case Key::category:
+        case Key::name:
+        case Key::correlation:
+        case Key::bytes:
+        case Key::elements:
+        case Key::stream:
+        case Key::type:
+        case Key::collective:
+        case Key::group:
+        case Key::group_size:
+        case Key::dims:
+        case Key::input_types:
+        case Key::other:
           break;
       }
     } else if (in_arguments() && arguments_) {
@@ -258,7 +295,19 @@ class TraceReader : public JsonEvents {
           if (whole && *whole >= 0 && *whole <= std::numeric_limits<std::int32_t>::max())
             event_.stream = static_cast<std::int32_t>(*whole);
           break;
-        default:
+        case Key::phase:
+        case Key::category:
+        case Key::name:
+        case Key::begin:
+        case Key::duration:
+        case Key::process:
+        case Key::thread:
+        case Key::type:
+        case Key::collective:
+        case Key::group:
+        case Key::dims:
+        case Key::input_types:
+        case Key::other:
           break;
       }
     } else if (in_list_of(Key::dims)) {

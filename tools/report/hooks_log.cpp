@@ -31,23 +31,15 @@ class Ready {
   void after(const Schedule& schedule, const Task& task, Instant end) {
     if (task.micro_batch != micro_batch_) std::fill(own_.begin(), own_.end(), std::nullopt);
     micro_batch_ = task.micro_batch;
-    switch (task.operation) {
-      case Operation::forward:
-      case Operation::backward:
-      case Operation::module_hook:
-        passed_ = end;
-        break;
-      case Operation::accumulate:
-        own_[at(task.parameter)] = end;
-        break;
-      case Operation::gradient_hook:
-        if (!schedule.work_of(task).computes()) break;  // it only costs the host time
-        for (const std::int32_t index : schedule.hooks[at(task.user_hook)].groups[at(task.kernel)])
-          own_[at(index)] = end;
-        break;
-      default:
-        break;
-    }
+    const Operation operation = task.operation;
+    if (operation == Operation::forward || operation == Operation::backward ||
+        operation == Operation::module_hook)
+      passed_ = end;
+    if (operation == Operation::accumulate) own_[at(task.parameter)] = end;
+    // A hook that computes nothing only costs the host time.
+    if (operation == Operation::gradient_hook && schedule.work_of(task).computes())
+      for (const std::int32_t index : schedule.hooks[at(task.user_hook)].groups[at(task.kernel)])
+        own_[at(index)] = end;
   }
 
  private:

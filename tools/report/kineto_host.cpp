@@ -177,7 +177,33 @@ class HostWriter {
       case Operation::wait:
       case Operation::copy_out:
         return single;
-      default:
+      case Operation::accumulate:
+      case Operation::copy_in:
+      case Operation::concatenate:
+      case Operation::all_reduce:
+      case Operation::divide:
+      case Operation::broadcast:
+      case Operation::search_unused:
+      case Operation::copy_to_host:
+      case Operation::copy_to_device:
+      case Operation::gradient_hook:
+      case Operation::module_hook:
+      case Operation::all_gather:
+      case Operation::reduce_scatter:
+      case Operation::cast:
+      case Operation::correct:
+      case Operation::pack:
+      case Operation::draw:
+      case Operation::multiply:
+      case Operation::orthogonalize:
+      case Operation::quantize:
+      case Operation::dequantize:
+      case Operation::select:
+      case Operation::own_kernel:
+      case Operation::synchronize:
+      case Operation::outside:
+      case Operation::meet:
+      case Operation::pause:
         break;
     }
     // What a hook does goes on until something else begins.

@@ -59,13 +59,9 @@ TypeName message_type(const Scenario& scenario, const Schedule& schedule, const 
     const DType type = bucket.parameters.empty()
                            ? first_type(scenario)
                            : scenario.workload.parameters[at(bucket.parameters.front())].dtype;
-    switch (schedule.work_of(task).message) {
-      case Message::sparse_shape:
-      case Message::sparse_indices:
-        return long_numbers;
-      default:
-        return type_name(type);
-    }
+    const Message message = schedule.work_of(task).message;
+    const bool numbers = message == Message::sparse_shape || message == Message::sparse_indices;
+    return numbers ? long_numbers : type_name(type);
   }
   switch (schedule.work_of(task).message) {
     case Message::buffers:
@@ -73,28 +69,40 @@ TypeName message_type(const Scenario& scenario, const Schedule& schedule, const 
       return type_name(DType::fp32);
     case Message::gradients:
     case Message::parameters:
+    case Message::sparse_values:
       return type_name(first_type(scenario));
-    default:
+    case Message::sparse_shape:
+    case Message::sparse_indices:
+      return long_numbers;
+    case Message::bucket_indices:
+    case Message::bucket_lengths:
+    case Message::used_map:
+    case Message::active_ranks:
+    case Message::early_end:
+    case Message::buffer_source:
+    case Message::will_sync:
       return whole_numbers;
   }
+  return whole_numbers;
 }
 
 struct Words {
   std::string_view word, call, name, kernel;
 };
 
-constexpr Words words_of(Operation operation) {
-  switch (operation) {
-    case Operation::broadcast:
+constexpr Words words_of(CollectiveOperation collective) {
+  switch (collective) {
+    case CollectiveOperation::broadcast:
       return {"broadcast", "c10d::broadcast_", "broadcast", "Broadcast"};
-    case Operation::all_gather:
+    case CollectiveOperation::all_gather:
       return {"_all_gather_base", "c10d::_allgather_base_", "_allgather_base", "AllGather"};
-    case Operation::reduce_scatter:
+    case CollectiveOperation::reduce_scatter:
       return {"_reduce_scatter_base", "c10d::_reduce_scatter_base_", "_reduce_scatter_base",
               "ReduceScatter"};
-    default:
-      return {"all_reduce", "c10d::allreduce_", "allreduce", "AllReduce"};
+    case CollectiveOperation::all_reduce:
+      break;
   }
+  return {"all_reduce", "c10d::allreduce_", "allreduce", "AllReduce"};
 }
 
 constexpr bool sums(Operation operation) {
@@ -139,9 +147,39 @@ DeviceName device_name(const Scenario& scenario, const Schedule& schedule, const
       return kernel("at::native::CatArrayBatchedCopy<concatenate>");
     case Operation::multiply:
       return kernel(schedule.work_of(task).gemm ? "gemm" : std::string(does));
-    default:
-      return kernel(fmt::format("at::native::vectorized_elementwise_kernel<{}>", does));
+    case Operation::forward:
+    case Operation::backward:
+    case Operation::accumulate:
+    case Operation::hook:
+    case Operation::copy_in:
+    case Operation::all_reduce:
+    case Operation::wait:
+    case Operation::divide:
+    case Operation::copy_out:
+    case Operation::broadcast:
+    case Operation::search_unused:
+    case Operation::copy_to_host:
+    case Operation::copy_to_device:
+    case Operation::gradient_hook:
+    case Operation::module_hook:
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+    case Operation::cast:
+    case Operation::correct:
+    case Operation::pack:
+    case Operation::draw:
+    case Operation::orthogonalize:
+    case Operation::quantize:
+    case Operation::dequantize:
+    case Operation::select:
+    case Operation::own_kernel:
+    case Operation::synchronize:
+    case Operation::outside:
+    case Operation::meet:
+    case Operation::pause:
+      break;
   }
+  return kernel(fmt::format("at::native::vectorized_elementwise_kernel<{}>", does));
 }
 
 std::string operator_name(const Scenario& scenario, const Schedule& schedule, const Task& task) {
@@ -165,9 +203,34 @@ std::string operator_name(const Scenario& scenario, const Schedule& schedule, co
       return "aten::add_";
     case Operation::multiply:
       return "aten::mm";
-    default:
-      return fmt::format("aten::{}", name_of(task.operation));
+    case Operation::forward:
+    case Operation::backward:
+    case Operation::hook:
+    case Operation::all_reduce:
+    case Operation::wait:
+    case Operation::broadcast:
+    case Operation::search_unused:
+    case Operation::optimizer:
+    case Operation::gradient_hook:
+    case Operation::module_hook:
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+    case Operation::cast:
+    case Operation::correct:
+    case Operation::pack:
+    case Operation::draw:
+    case Operation::orthogonalize:
+    case Operation::quantize:
+    case Operation::dequantize:
+    case Operation::select:
+    case Operation::own_kernel:
+    case Operation::synchronize:
+    case Operation::outside:
+    case Operation::meet:
+    case Operation::pause:
+      break;
   }
+  return fmt::format("aten::{}", name_of(task.operation));
 }
 
 std::string optimizer_annotation(Optimizer optimizer) {
@@ -208,7 +271,7 @@ CollectiveName collective_name(const Scenario& scenario, const Schedule& schedul
                                const CollectiveChoice& choice) {
   const Work& work = schedule.work_of(task);
   const TypeName type = message_type(scenario, schedule, task);
-  const Words words = words_of(task.operation);
+  const Words words = words_of(collective_of(task.operation));
   CollectiveName named;
   named.word = words.word;
   named.call = words.call;
@@ -228,16 +291,17 @@ CollectiveName collective_name(const Scenario& scenario, const Schedule& schedul
 
 double port_share(Operation operation, int ranks) {
   const double others = static_cast<double>(ranks - 1) / ranks;
-  switch (operation) {
-    case Operation::all_reduce:
+  switch (collective_of(operation)) {
+    case CollectiveOperation::all_reduce:
       return 2 * others;
-    case Operation::all_gather:  // each rank's input is one part of the result
+    case CollectiveOperation::all_gather:  // each rank's input is one part of the result
       return ranks - 1;
-    case Operation::reduce_scatter:
+    case CollectiveOperation::reduce_scatter:
       return others;
-    default:
+    case CollectiveOperation::broadcast:
       return 1;
   }
+  return 1;
 }
 
 std::string_view tensor_type(DType type) {
