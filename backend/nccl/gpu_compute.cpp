@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <variant>
 
 #include <fmt/format.h>
 
 namespace ddpsim {
 namespace {
 
-/// By its name: nothing else tells a normalisation from an elementwise kernel.
-bool reduces_rows(const Kernel& kernel) {
-  for (const char* part : {"norm", "Norm", "ln", "bn", "softmax", "loss"})
-    if (kernel.name.find(part) != std::string::npos) return true;
-  return false;
+/// Is a normalisation, softmax or loss among its parts? A kernel of unknown parts counts as
+/// elementwise.
+bool has_rows_reduced(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.parts, [](const KernelPart& part) {
+    const auto* pattern = std::get_if<MemoryPattern>(&part.kernel.shape);
+    return pattern != nullptr && reduces_rows(pattern->of);
+  });
 }
 
 }  // namespace
@@ -139,7 +142,7 @@ void GpuCompute::pass(const Task& task, const Kernel& kernel, const GradientBind
   traffic_.move(
       task.stream, left, std::max(1, kernel.launches - static_cast<int>(binding.fills.size())),
       operand_seed(task, 3),
-      reduces_rows(kernel) ? GpuTraffic::Motion::rows : GpuTraffic::Motion::elementwise);
+      has_rows_reduced(kernel) ? GpuTraffic::Motion::rows : GpuTraffic::Motion::elementwise);
 }
 
 /// The kernel's GEMM; its result is the gradient of this parameter, if that is one.
