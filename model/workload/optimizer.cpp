@@ -189,12 +189,6 @@ std::string_view name_of(Optimizer optimizer) {
   return law_of(optimizer).name;
 }
 
-std::optional<Optimizer> optimizer_named(std::string_view name) {
-  for (const Optimizer optimizer : all_optimizers)
-    if (name_of(optimizer) == name) return optimizer;
-  return std::nullopt;
-}
-
 std::vector<Kernel> optimizer_kernels(Optimizer optimizer, const Workload& workload) {
   std::vector<Kernel> kernels;
   const Law& law = law_of(optimizer);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -37,7 +36,6 @@ inline constexpr std::array all_optimizers{
     Optimizer::adafactor, Optimizer::muon,        Optimizer::rmsprop,    Optimizer::novograd,
     Optimizer::lion,      Optimizer::adam_8bit};
 std::string_view name_of(Optimizer optimizer);
-std::optional<Optimizer> optimizer_named(std::string_view name);
 
 /// The kernels of one optimizer step, in the order they run.
 ///

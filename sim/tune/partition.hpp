@@ -25,9 +25,7 @@ struct PartitionProblem {
   std::function<Duration(Bytes)> cost;
 };
 
-/// The step under buckets with these ends (one past the last gradient of each, growing).
-Duration step_of(const PartitionProblem& problem, const std::vector<int>& ends);
-
+/// Buckets, by one past the last gradient of each, growing; and the step with them.
 struct Partition {
   std::vector<int> ends;
   Duration step{};

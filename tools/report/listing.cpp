@@ -178,13 +178,4 @@ std::optional<Listing> listing_of(std::string_view kind) {
   return std::nullopt;
 }
 
-const std::vector<std::string>& listing_kinds() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const ListingKind& each : kinds) all.emplace_back(each.name);
-    return all;
-  }();
-  return names;
-}
-
 }  // namespace ddpsim

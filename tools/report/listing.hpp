@@ -24,7 +24,4 @@ struct Listing {
 /// catalogue cannot be read.
 std::optional<Listing> listing_of(std::string_view kind);
 
-/// Those words.
-const std::vector<std::string>& listing_kinds();
-
 }  // namespace ddpsim

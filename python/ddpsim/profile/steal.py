@@ -24,10 +24,12 @@ class Steal:
         self.before, self.begin = used_seconds(), time.perf_counter()
 
     def share(self):
-        """Of the time in which processors had work, but of at least one processor's time."""
+        """Of the time in which processors had work, but of at least one processor's time; 0 before
+        50 ms, as the system counts in ticks of 10 ms."""
+        passed = time.perf_counter() - self.begin
         worked, stolen = (max(0.0, after - before)
                           for after, before in zip(used_seconds(), self.before))
-        return stolen / max(time.perf_counter() - self.begin, worked + stolen)
+        return stolen / max(passed, worked + stolen) if passed >= 0.05 else 0.0
 
     @classmethod
     def doubts(cls, share):

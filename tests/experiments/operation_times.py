@@ -11,7 +11,7 @@ import time
 
 import torch
 
-from .operations import cache_bytes
+from ddpsim.describe.operations import cache_bytes
 
 
 _WARMING = 3     # runs that bring an operation's code into the caches
