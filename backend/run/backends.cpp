@@ -1,6 +1,6 @@
 #include "backend/run/backends.hpp"
 
-#include "backend/nccl/gpu_module.hpp"
+#include "backend/nccl/device/gpu_module.hpp"
 
 namespace ddpsim {
 namespace {

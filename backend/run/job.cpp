@@ -15,7 +15,7 @@
 #include "backend/job/rank_environment.hpp"
 #include "backend/job/rendezvous.hpp"
 #include "backend/job/start_ranks.hpp"
-#include "backend/nccl/gpu_module.hpp"
+#include "backend/nccl/device/gpu_module.hpp"
 #include "backend/nccl/nccl_backend.hpp"
 #include "backend/plugin/exit_guard.hpp"
 

@@ -86,6 +86,8 @@ def arrows_point_one_way():
             ('model/cost', 'model/workload'), ('sim/engine', 'model/cost'),
             ('sim/tune', 'sim/engine'), ('sim/predict', 'model/ddp'),
             ('backend/gloo', 'backend/job'), ('backend/measure', 'model/cost'),
+            ('backend/nccl/step', 'backend/nccl/device'),
+            ('backend/nccl/calls', 'backend/nccl/device'),
             ('tools/sweep', 'tools/report'), ('tools/command', 'backend/nccl'),
             ('tests/tools', 'tools/command'), ('model/base', 'model/base')]
     expect_accepted(arrows(down))
@@ -95,7 +97,9 @@ def arrows_point_one_way():
 def rooms_side_by_side_do_not_see_one_another():
     groups = (['model/cost', 'model/ddp', 'model/timeline'],
               ['sim/engine', 'backend', 'scenarios/reader'],
-              ['backend/gloo', 'backend/nccl'], ['tools/import', 'tools/sweep'])
+              ['backend/gloo', 'backend/nccl'],
+              ['backend/nccl/calls', 'backend/nccl/collectives', 'backend/nccl/compute'],
+              ['tools/import', 'tools/sweep'])
     expect_all_refused([(room, other) for rooms in groups for room in rooms for other in rooms
                         if room != other])
 
@@ -111,7 +115,7 @@ def neither_executor_sees_ddp():
 
 def libraries_have_their_rooms():
     places = {
-        'cuda_runtime.h': 'backend/nccl', 'nccl.h': 'backend/nccl',
+        'cuda_runtime.h': 'backend/nccl/calls', 'nccl.h': 'backend/nccl/calls',
         'yaml-cpp/yaml.h': 'scenarios/reader', 'boost/program_options.hpp': 'tools/command',
         'gloo/allreduce.h': 'backend/gloo',
         'nlohmann/json.hpp': 'tools/report', 'thread': 'sim/tune', 'Eigen/Dense': 'model/cost'

@@ -4,8 +4,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "backend/nccl/comm_hook_kernels.hpp"
-#include "backend/nccl/gpu_values.cuh"
+#include "backend/nccl/calls/comm_hook_kernels.hpp"
+#include "backend/nccl/calls/gpu_values.cuh"
 
 namespace ddpsim {
 namespace {

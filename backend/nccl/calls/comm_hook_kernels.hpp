@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backend/nccl/gpu_kernels.hpp"
+#include "backend/nccl/calls/gpu_kernels.hpp"
 
 namespace ddpsim {
 

@@ -1,4 +1,4 @@
-#include "backend/nccl/cuda_check.hpp"
+#include "backend/nccl/calls/cuda_check.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // program loads when a GPU is asked for (gpu_module.hpp). Every call is checked; nothing here
 // decides anything.
 
-#include "backend/nccl/cuda_gpu.hpp"
+#include "backend/nccl/calls/cuda_gpu.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -14,10 +14,10 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include "backend/device_error.hpp"
-#include "backend/nccl/comm_hook_kernels.hpp"
-#include "backend/nccl/cuda_check.hpp"
-#include "backend/nccl/gpu_kernels.hpp"
-#include "backend/nccl/nccl_communicator.hpp"
+#include "backend/nccl/calls/comm_hook_kernels.hpp"
+#include "backend/nccl/calls/cuda_check.hpp"
+#include "backend/nccl/calls/gpu_kernels.hpp"
+#include "backend/nccl/calls/nccl_communicator.hpp"
 
 namespace ddpsim {
 namespace {

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <memory>
 
-#include "backend/nccl/gpu.hpp"
+#include "backend/nccl/device/gpu.hpp"
 
 namespace ddpsim {
 

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "backend/device_error.hpp"
-#include "backend/nccl/cuda_check.hpp"
-#include "backend/nccl/cuda_gpu.hpp"
-#include "backend/nccl/gpu_module.hpp"
+#include "backend/nccl/calls/cuda_check.hpp"
+#include "backend/nccl/calls/cuda_gpu.hpp"
+#include "backend/nccl/device/gpu_module.hpp"
 
 namespace ddpsim {
 namespace {

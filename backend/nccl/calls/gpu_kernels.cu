@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "backend/nccl/gpu_kernels.hpp"
-#include "backend/nccl/gpu_values.cuh"
+#include "backend/nccl/calls/gpu_kernels.hpp"
+#include "backend/nccl/calls/gpu_values.cuh"
 
 namespace ddpsim {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "backend/nccl/gpu.hpp"
+#include "backend/nccl/device/gpu.hpp"
 
 namespace ddpsim {
 

@@ -1,4 +1,4 @@
-#include "backend/nccl/nccl_communicator.hpp"
+#include "backend/nccl/calls/nccl_communicator.hpp"
 
 #include <atomic>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "backend/device_error.hpp"
-#include "backend/nccl/cuda_check.hpp"
+#include "backend/nccl/calls/cuda_check.hpp"
 
 namespace ddpsim {
 namespace {

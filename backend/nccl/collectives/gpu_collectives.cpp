@@ -1,4 +1,4 @@
-#include "backend/nccl/gpu_collectives.hpp"
+#include "backend/nccl/collectives/gpu_collectives.hpp"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "backend/nccl/gpu.hpp"
-#include "backend/nccl/gpu_link.hpp"
+#include "backend/nccl/collectives/gpu_link.hpp"
+#include "backend/nccl/device/gpu.hpp"
 
 namespace ddpsim {
 

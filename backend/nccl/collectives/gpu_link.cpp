@@ -1,4 +1,4 @@
-#include "backend/nccl/gpu_link.hpp"
+#include "backend/nccl/collectives/gpu_link.hpp"
 
 #include <cstdlib>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "backend/nccl/gpu_bucket_data.hpp"
+#include "backend/nccl/comm_hook/gpu_bucket_data.hpp"
 
 #include <stdexcept>
 

@@ -7,7 +7,7 @@
 #include "backend/comm_hooks/action_table.hpp"
 #include "backend/comm_hooks/low_rank_layout.hpp"
 #include "backend/comm_hooks/quantization.hpp"
-#include "backend/nccl/gpu.hpp"
+#include "backend/nccl/device/gpu.hpp"
 #include "model/schedule/schedule.hpp"
 
 namespace ddpsim {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backend/nccl/gpu_hook_data.hpp"
+#include "backend/nccl/comm_hook/gpu_hook_data.hpp"
 
 namespace ddpsim {
 namespace {

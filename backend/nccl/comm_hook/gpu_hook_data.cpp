@@ -5,7 +5,7 @@
 // of it, so that buckets need no order between them besides that of the streams; the schedule's
 // order puts the steps of one bucket behind each other.
 
-#include "backend/nccl/gpu_hook_data.hpp"
+#include "backend/nccl/comm_hook/gpu_hook_data.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "backend/comm_hooks/torch_random.hpp"
-#include "backend/nccl/gpu_bucket_data.hpp"
-#include "backend/nccl/gpu_collectives.hpp"
-#include "backend/nccl/gpu_memory.hpp"
-#include "backend/nccl/gpu_optimizer.hpp"
-#include "backend/nccl/gpu_traffic.hpp"
+#include "backend/nccl/collectives/gpu_collectives.hpp"
+#include "backend/nccl/comm_hook/gpu_bucket_data.hpp"
+#include "backend/nccl/compute/gpu_memory.hpp"
+#include "backend/nccl/compute/gpu_optimizer.hpp"
+#include "backend/nccl/compute/gpu_traffic.hpp"
 
 namespace ddpsim {
 

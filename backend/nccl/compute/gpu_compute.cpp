@@ -1,4 +1,4 @@
-#include "backend/nccl/gpu_compute.hpp"
+#include "backend/nccl/compute/gpu_compute.hpp"
 
 #include <algorithm>
 #include <stdexcept>

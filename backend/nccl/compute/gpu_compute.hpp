@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backend/nccl/gpu_optimizer.hpp"
+#include "backend/nccl/compute/gpu_optimizer.hpp"
 
 namespace ddpsim {
 

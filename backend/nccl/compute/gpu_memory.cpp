@@ -1,11 +1,11 @@
-#include "backend/nccl/gpu_memory.hpp"
+#include "backend/nccl/compute/gpu_memory.hpp"
 
 #include <algorithm>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
-#include "backend/nccl/gpu_traffic.hpp"
+#include "backend/nccl/compute/gpu_traffic.hpp"
 
 namespace ddpsim {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backend/job/placement.hpp"
-#include "backend/nccl/gpu.hpp"
+#include "backend/nccl/device/gpu.hpp"
 #include "model/schedule/schedule.hpp"
 
 namespace ddpsim {

@@ -1,4 +1,4 @@
-#include "backend/nccl/gpu_optimizer.hpp"
+#include "backend/nccl/compute/gpu_optimizer.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "backend/nccl/gpu_traffic.hpp"
+#include "backend/nccl/compute/gpu_traffic.hpp"
 
 namespace ddpsim {
 

@@ -1,4 +1,4 @@
-#include "backend/nccl/gpu_traffic.hpp"
+#include "backend/nccl/compute/gpu_traffic.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backend/nccl/gpu_memory.hpp"
+#include "backend/nccl/compute/gpu_memory.hpp"
 
 namespace ddpsim {
 

@@ -1,4 +1,4 @@
-#include "backend/nccl/gpu_module.hpp"
+#include "backend/nccl/device/gpu_module.hpp"
 
 #include <fmt/format.h>
 #include <sys/wait.h>

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "backend/job/module_file.hpp"
-#include "backend/nccl/gpu.hpp"
+#include "backend/nccl/device/gpu.hpp"
 
 namespace ddpsim {
 

@@ -1,8 +1,8 @@
-#include "backend/nccl/gpu_all_reduce_timer.hpp"
+#include "backend/nccl/step/gpu_all_reduce_timer.hpp"
 
 #include <algorithm>
 
-#include "backend/nccl/step_events.hpp"
+#include "backend/nccl/step/step_events.hpp"
 
 namespace ddpsim {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "backend/nccl/gpu_collectives.hpp"
-#include "backend/nccl/gpu_step_clock.hpp"
+#include "backend/nccl/collectives/gpu_collectives.hpp"
+#include "backend/nccl/step/gpu_step_clock.hpp"
 
 namespace ddpsim {
 

@@ -1,8 +1,8 @@
-#include "backend/nccl/gpu_background.hpp"
+#include "backend/nccl/step/gpu_background.hpp"
 
 #include <algorithm>
 
-#include "backend/nccl/step_events.hpp"
+#include "backend/nccl/step/step_events.hpp"
 #include "model/base/index.hpp"
 
 namespace ddpsim {

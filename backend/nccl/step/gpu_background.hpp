@@ -4,8 +4,8 @@
 
 #include "backend/backend.hpp"
 #include "backend/job/communicator.hpp"
-#include "backend/nccl/gpu_collectives.hpp"
-#include "backend/nccl/gpu_step_clock.hpp"
+#include "backend/nccl/collectives/gpu_collectives.hpp"
+#include "backend/nccl/step/gpu_step_clock.hpp"
 
 namespace ddpsim {
 

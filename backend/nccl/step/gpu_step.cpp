@@ -6,16 +6,16 @@
 // what it waits for had ended, so only collectives, which may wait for peers, have an event for the
 // start.
 
-#include "backend/nccl/gpu_step.hpp"
+#include "backend/nccl/step/gpu_step.hpp"
 
 #include <algorithm>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
-#include "backend/nccl/gpu_step_times.hpp"
-#include "backend/nccl/step_events.hpp"
-#include "backend/nccl/task_names.hpp"
+#include "backend/nccl/step/gpu_step_times.hpp"
+#include "backend/nccl/step/step_events.hpp"
+#include "backend/nccl/step/task_names.hpp"
 #include "model/schedule/fingerprint.hpp"
 
 namespace ddpsim {

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "backend/backend.hpp"
-#include "backend/nccl/gpu_background.hpp"
-#include "backend/nccl/gpu_compute.hpp"
-#include "backend/nccl/gpu_hook_data.hpp"
-#include "backend/nccl/gpu_step_clock.hpp"
+#include "backend/nccl/comm_hook/gpu_hook_data.hpp"
+#include "backend/nccl/compute/gpu_compute.hpp"
+#include "backend/nccl/step/gpu_background.hpp"
+#include "backend/nccl/step/gpu_step_clock.hpp"
 
 namespace ddpsim {
 

@@ -1,6 +1,6 @@
-#include "backend/nccl/gpu_step_clock.hpp"
+#include "backend/nccl/step/gpu_step_clock.hpp"
 
-#include "backend/nccl/step_events.hpp"
+#include "backend/nccl/step/step_events.hpp"
 
 namespace ddpsim {
 namespace {

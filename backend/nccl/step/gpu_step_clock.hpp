@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "backend/job/step_clock.hpp"
-#include "backend/nccl/gpu_waiter.hpp"
+#include "backend/nccl/step/gpu_waiter.hpp"
 
 namespace ddpsim {
 

@@ -1,11 +1,11 @@
-#include "backend/nccl/gpu_step_times.hpp"
+#include "backend/nccl/step/gpu_step_times.hpp"
 
 #include <algorithm>
 #include <array>
 #include <thread>
 
-#include "backend/nccl/nccl_profiler.hpp"
-#include "backend/nccl/step_events.hpp"
+#include "backend/nccl/step/nccl_profiler.hpp"
+#include "backend/nccl/step/step_events.hpp"
 
 namespace ddpsim {
 namespace {

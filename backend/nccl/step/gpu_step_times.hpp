@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
-#include "backend/nccl/gpu_step_clock.hpp"
+#include "backend/nccl/step/gpu_step_clock.hpp"
 
 namespace ddpsim {
 

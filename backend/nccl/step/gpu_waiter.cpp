@@ -1,4 +1,4 @@
-#include "backend/nccl/gpu_waiter.hpp"
+#include "backend/nccl/step/gpu_waiter.hpp"
 
 #include <thread>
 

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "backend/nccl/gpu.hpp"
+#include "backend/nccl/device/gpu.hpp"
 
 namespace ddpsim {
 

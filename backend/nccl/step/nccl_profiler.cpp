@@ -3,7 +3,7 @@
 // stop of each collective's blocks. The types below have the layout NCCL expects; of what a
 // description holds only what we read is named.
 
-#include "backend/nccl/nccl_profiler.hpp"
+#include "backend/nccl/step/nccl_profiler.hpp"
 
 #include <algorithm>
 #include <cstdlib>

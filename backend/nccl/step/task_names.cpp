@@ -1,4 +1,4 @@
-#include "backend/nccl/task_names.hpp"
+#include "backend/nccl/step/task_names.hpp"
 
 #include <fmt/format.h>
 

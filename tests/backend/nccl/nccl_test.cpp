@@ -13,7 +13,7 @@
 #include "backend/measure/check_gradients.hpp"
 #include "backend/measure/measure_machine.hpp"
 #include "backend/nccl/nccl_backend.hpp"
-#include "backend/nccl/step_events.hpp"
+#include "backend/nccl/step/step_events.hpp"
 #include "model/schedule/variants.hpp"
 #include "tests/backend/fakes.hpp"
 
