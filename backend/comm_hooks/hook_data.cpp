@@ -29,7 +29,8 @@ struct BucketData {
 
 namespace {
 
-/// Reads and writes so many bytes of these, over and over; changes nothing.
+/// Reads and writes `traffic` bytes of the values, from their beginning again as often as it takes;
+/// the values stay as they are.
 void touch(const Values& values, std::int64_t traffic) {
   volatile float opaque = 1;
   const float one = opaque;
@@ -87,7 +88,8 @@ Values HookData::numbers_of(BucketData& data, HookPiece piece, const Bucket& wha
   return power_sgd_of(data, what, bucket.size()).numbers(piece, step.type, values.size());
 }
 
-/// What a sum is divided by: of groups of ranks next to each other the last one may be smaller.
+/// What a sum over ranks is divided by: the number of ranks in this rank's group. The last group
+/// may be smaller than the others.
 int HookData::divisor_of(const CommStep& step) const {
   const int size = std::max(1, step.divisor);
   return std::min(size, ranks_ - rank_ / size * size);

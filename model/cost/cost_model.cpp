@@ -253,7 +253,8 @@ WorkCost CostModel::collective_cost(const Work& work) const {
   return cost;
 }
 
-/// Among all ranks, or those of a group: of one node, where they fit in one.
+/// The price of a collective among all ranks, or among a group of ranks: within one node if the
+/// group fits in a node.
 CollectiveCost CostModel::among(const Work& work) const {
   const Collective kind = kind_of(work.operation);
   if (work.group == 0) return collective.of(kind, work.payload);

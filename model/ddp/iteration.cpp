@@ -9,7 +9,7 @@ int rebuilding_iteration(const Training& training) {
   return training.static_graph ? 3 : 2;
 }
 
-/// The last one in which DDP itself does something it will not do again.
+/// The last iteration in which DDP itself does something that it will not do again.
 int last_special(const Training& training) {
   if (training.strategy != Strategy::bucketed) return 0;
   if (rebuilds(training) || is_zero_step(training.comm_hook.kind))

@@ -11,7 +11,7 @@
 
 namespace ddpsim {
 
-/// What a task does in the step. A backend does the thing; how long it takes is in Costs.
+/// What a task does in the step. A backend carries it out; how long it takes is in Costs.
 enum class Operation : std::uint8_t {
   forward,         ///< a forward kernel
   backward,        ///< a backward kernel

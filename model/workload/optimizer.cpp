@@ -55,7 +55,7 @@ const Law& law_of(Optimizer optimizer) {
 constexpr std::int64_t elements_per_block = 65536, blocks_per_launch = 320,
                        tensors_per_launch = 110;
 
-/// Launches of one operation over so many tensors.
+/// Launches of one foreach operation over `tensors` tensors with `elements` elements together.
 std::int64_t cuts(std::int64_t elements, std::int64_t tensors) {
   const auto pieces = [](std::int64_t whole, std::int64_t piece) {
     return (whole + piece - 1) / piece;

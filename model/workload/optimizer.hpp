@@ -77,7 +77,7 @@ std::vector<Kernel> optimizer_kernels(Optimizer optimizer, const Workload& workl
 /// torch/nn/utils/clip_grad.py (_get_total_norm, _clip_grads_with_norm_); ForeachReduceOp.cu.
 std::vector<Kernel> clip_kernels(const Workload& workload);
 
-/// Who enqueues them.
+/// Who enqueues the optimizer's kernels.
 Caller optimizer_caller(Optimizer optimizer);
 
 /// What the optimizer keeps from step to step, in the parameters' format (as PyTorch does: there

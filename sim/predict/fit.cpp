@@ -38,7 +38,7 @@ Duration predicted_step(const FittedRow& row, const Fit& fit) {
   return step_length(costs, row.schedule);
 }
 
-/// A bound was met before the row was: say so.
+/// Adds a note if the fit stopped at a bound before it met the measured row.
 void note_unless_met(const FittedRow& row, Fit& fit, const char* what) {
   constexpr double close = 0.002;
   const Duration predicted = predicted_step(row, fit);
@@ -121,7 +121,8 @@ void fit_rest_of_step(const FittedRow& naive, Fit& fit) {
   note_unless_met(naive, fit, "time per collective");
 }
 
-/// Meets the pass times the row gives; true if forward and backward are both among them.
+/// Fits the computation to the pass times that the row gives. True if forward and backward are both
+/// among them.
 bool meet_times(const FittedRow& row, Fit& fit) {
   StepModel model = row.model;
   fit.passes = fit_times(model, row.training, row.row->times);

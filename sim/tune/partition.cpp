@@ -21,7 +21,7 @@ bool beats(const Way& one, const Way& other) {
          (one.end < other.end || one.step < other.step || one.buckets <= other.buckets);
 }
 
-/// Keeps `ways` free of those another beats.
+/// Adds a way unless a known one beats it, and removes the known ways that it beats.
 void add(std::vector<Way>& ways, const Way& way) {
   for (const Way& known : ways)
     if (beats(known, way)) return;

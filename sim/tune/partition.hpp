@@ -25,7 +25,8 @@ struct PartitionProblem {
   std::function<Duration(Bytes)> cost;
 };
 
-/// Buckets, by one past the last gradient of each, growing; and the step with them.
+/// A way to cut the gradients into buckets: one past the last gradient of each bucket, growing; and
+/// the step it leads to.
 struct Partition {
   std::vector<int> ends;
   Duration step{};

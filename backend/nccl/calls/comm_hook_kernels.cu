@@ -25,7 +25,8 @@ __global__ void subtract_kernel(Value* to, const Value* left, const Value* right
 
 constexpr int orthogonalizing_threads = 1024;
 
-/// Of every thread's value, to all of them; in the same order on every GPU.
+/// The sum of the values of all threads of a block, which every thread gets. The order of the
+/// additions is the same on every GPU.
 __device__ float sum_of_block(float value) {
   __shared__ float sums[orthogonalizing_threads / 32];
   for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(~0U, value, offset);

@@ -15,10 +15,11 @@ class GpuCollectives {
   GpuCollectives(Gpu& gpu, const GpuLink& link, int rank, int ranks)
       : gpu_(gpu), link_(link), rank_(rank), ranks_(ranks) {}
 
-  /// Those that take part: ranks of the job.
+  /// The ranks of the job, which all take part.
   int ranks() const { return ranks_; }
   int rank() const { return rank_; }
-  /// Those that a gather has parts of: ranks of the job, or those that loopback stands for.
+  /// The number of parts of a gather: one for each rank of the job, or for each rank that loopback
+  /// stands for.
   int parts() const { return looped() ? link_.loopback : ranks_; }
 
   /// How many calls make one collective: loopback exchanges, then adds up.

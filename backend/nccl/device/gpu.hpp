@@ -141,7 +141,7 @@ class Gpu {
   /// Blocks until every rank has connected, or fails at the timeout. `channels`: the most thread
   /// blocks a collective may take; 0: NCCL decides. Replaces an earlier connection.
   virtual void connect(std::span<const std::byte> id, int rank, int ranks, int channels) = 0;
-  /// These run on the communication stream. Sums; in place.
+  /// The collectives run on the communication stream, in place; reductions are sums.
   virtual void all_reduce(void* values, std::int64_t count, DType type) = 0;
   virtual void broadcast(void* bytes, Bytes size) = 0;
   /// [rank][size]: this rank's part is in place, the others' come.

@@ -10,9 +10,9 @@
 namespace ddpsim {
 namespace {
 
-/// Between what events and the GPU's own clock say of one instant.
+/// How far the times of events and of the GPU's own clock may differ for one instant.
 constexpr Duration clock_error = std::chrono::microseconds{50};
-/// For what the profiler interface reports to reach the host.
+/// How long reports of the profiler interface may take to reach the host.
 constexpr std::chrono::milliseconds longest_report{100};
 
 /// When the collectives ran, by the profiler interface; waits until all have been reported.

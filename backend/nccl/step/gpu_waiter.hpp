@@ -18,7 +18,7 @@ class GpuWaiter {
   /// Until the event has happened. Throws DeviceError after an error, or the timeout.
   void await(int event);
 
-  /// Until `done()`, with `meanwhile()` before each further look.
+  /// Returns once done() is true; calls meanwhile() before each further look.
   template <typename Done, typename Meanwhile>
   void until(Done done, Meanwhile meanwhile) {
     for (Patience patience(*this); !done(); patience.spend()) meanwhile();
