@@ -102,7 +102,7 @@ Page with_calibration(Page page, const std::optional<Fit>& fit) {
   return page;
 }
 
-/// And with how far such predictions were off, where that is known.
+/// Adds a sentence on how far such predictions were off, where that is known.
 Page with_accuracy(Page page, const Knowledge& knowledge) {
   if (knowledge.accuracy) page.add(Paragraph{sentence(*knowledge.accuracy)});
   return page;

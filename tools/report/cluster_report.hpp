@@ -23,11 +23,11 @@ std::string cluster_text(const Scenario& scenario);
 /// much, and where that is from; "" where all ranks are alike.
 std::string slowest_rank_text(const Scenario& scenario);
 
-/// That nobody measured how kernels and all-reduces over NICs slow each other, and what is taken
-/// instead; "" where it is known, given, or of no effect.
+/// Says that nobody measured how kernels and all-reduces over NICs slow each other, and what is
+/// assumed instead; "" where it is known, given, or of no effect.
 std::string assumed_interference_text(const Scenario& scenario);
 
-/// The same facts for programs.
+/// The facts of a cluster as a record, for programs.
 Record cluster_record(const Scenario& scenario);
 
 /// A number, or where nodes differ a list of one for each node.

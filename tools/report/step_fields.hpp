@@ -202,7 +202,7 @@ inline constexpr std::array of_run{&format,
                                    &comm_hook_ms,
                                    &comm_hook_memory_bytes,
                                    &buckets};
-/// And of a bucket.
+/// The fields of a bucket.
 inline constexpr std::array of_bucket{
     &index,     &bytes,    &parameters, &ready_ms, &start_ms,        &end_ms, &bucket_exposed_ms,
     &algorithm, &protocol, &channels,   &nics,     &collective_bound};

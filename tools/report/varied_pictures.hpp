@@ -18,7 +18,7 @@ struct VariedFigures {
   Outcome outcome;
   std::optional<double> best;  ///< the figure that the table is sorted by
 };
-/// Those in a row of these columns; none: the row has no step.
+/// The figures that a row with these columns holds; none if the row has no step.
 std::optional<VariedFigures> varied_figures(std::size_t point, const std::vector<Field>& columns,
                                             const TableRow& row, const std::optional<Field>& best);
 

@@ -21,9 +21,9 @@ std::vector<std::string> network_notes(const Variants& variants);
 /// once, with the combinations that it is of. `set`: what holds for all of them.
 std::vector<std::string> varied_notes(const Variants& variants, const std::vector<Setting>& set);
 
-/// That steps do not fit their device's memory, in a line; none: all fit. Where none does, what
-/// would (memory_advice.hpp), of the combination that takes the least; `file` and `set` are those
-/// that the combinations came from.
+/// A line that says that steps do not fit their device's memory; empty if all fit. If none fits,
+/// further lines say what would (memory_advice.hpp), for the combination that takes the least;
+/// `file` and `set` are those that the combinations came from.
 std::vector<std::string> memory_notes(const Variants& variants, const std::string& file,
                                       const std::vector<Setting>& set);
 
