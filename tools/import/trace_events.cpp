@@ -10,6 +10,7 @@
 #include "scenarios/reader/input_error.hpp"
 #include "tools/import/json_stream.hpp"
 #include "tools/import/trace_collector.hpp"
+#include "tools/report/kineto_words.hpp"
 
 namespace ddpsim {
 namespace {
@@ -51,16 +52,16 @@ constexpr std::array<std::pair<std::string_view, Key>, 7> event_keys{{{"ph", Key
                                                                       {"pid", Key::process},
                                                                       {"tid", Key::thread}}};
 constexpr std::array<std::pair<std::string_view, Key>, 10> argument_keys{
-    {{"correlation", Key::correlation},
-     {"bytes", Key::bytes},
-     {"In msg nelems", Key::elements},
-     {"stream", Key::stream},
-     {"dtype", Key::type},
-     {"Collective name", Key::collective},
-     {"Process Group Name", Key::group},
-     {"Group size", Key::group_size},
-     {"Input Dims", Key::dims},
-     {"Input type", Key::input_types}}};
+    {{kineto::correlation, Key::correlation},
+     {kineto::bytes, Key::bytes},
+     {kineto::message_elements, Key::elements},
+     {kineto::stream, Key::stream},
+     {kineto::dtype, Key::type},
+     {kineto::collective_name, Key::collective},
+     {kineto::group_name, Key::group},
+     {kineto::group_size, Key::group_size},
+     {kineto::input_dims, Key::dims},
+     {kineto::input_type, Key::input_types}}};
 
 template <typename Keys>
 Key key_of(const Keys& keys, std::string_view text) {

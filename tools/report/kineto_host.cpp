@@ -20,15 +20,15 @@
 #include <utility>
 
 #include "tools/report/kineto_rank.hpp"
+#include "tools/report/kineto_words.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {
 namespace {
 
-constexpr std::string_view accumulate_node =
-                               "autograd::engine::evaluate_function: "
-                               "torch::autograd::AccumulateGrad",
-                           accumulate = "torch::autograd::AccumulateGrad";
+std::string accumulate_node() {
+  return fmt::format("{}{}", kineto::evaluate_function, kineto::accumulate_grad);
+}
 
 /// Tasks that follow each other with equal keys are one operator's.
 struct OperatorKey {
@@ -80,8 +80,8 @@ class HostWriter {
     close();
     // Readers take the first of equal spans for the outer one.
     const bool first = step_.step.training.iteration == 1;
-    events.span(main_, "user_annotation", fmt::format("ProfilerStep#{}", first ? 0 : 2), Instant{},
-                last);
+    events.span(main_, kineto::user_annotation,
+                fmt::format("{}{}", kineto::profiler_step, first ? 0 : 2), Instant{}, last);
     write_passes(events);
     events.append(host_);
     if (last > now && !step_.schedule.synchronous)
@@ -154,9 +154,9 @@ class HostWriter {
       if (!added) pass->second.second = std::max(pass->second.second, done(i));
     }
     for (const auto& [key, times] : passes)
-      events.span(main_, "user_annotation",
+      events.span(main_, kineto::user_annotation,
                   key.second  ? "backward"
-                  : bucketed_ ? "DistributedDataParallel.forward"
+                  : bucketed_ ? kineto::ddp_forward
                               : "forward",
                   times.first, times.second);
   }
@@ -214,8 +214,9 @@ class HostWriter {
   void write_waiting(std::size_t index, Instant since) {
     close();
     const bool collective = step_.schedule.synchronous;
-    host_.span(row_of(index), collective ? "cpu_op" : "cuda_runtime",
-               collective ? "c10d::Work::wait" : "cudaStreamSynchronize", since, issued(index));
+    host_.span(row_of(index), collective ? kineto::cpu_op : "cuda_runtime",
+               collective ? fmt::format("{}Work::wait", kineto::c10d) : "cudaStreamSynchronize",
+               since, issued(index));
   }
 
   void write_task(std::size_t index) {
@@ -225,8 +226,8 @@ class HostWriter {
     if (!open_) open(index, key);
     open_->end = std::max(open_->end, done(index));
     if (task.operation == Operation::hook)
-      open_->inner.span(open_->row, "cpu_op", accumulate, issued(index), done(index),
-                        parameter_of(task));
+      open_->inner.span(open_->row, kineto::cpu_op, kineto::accumulate_grad, issued(index),
+                        done(index), parameter_of(task));
     else if (done(index) > issued(index))
       write_inside(index);
     if (task.operation == Operation::backward) write_gradients(task);
@@ -237,21 +238,21 @@ class HostWriter {
     OpenOperator& opened = open_.emplace();
     opened.key = key;
     opened.row = row_of(index);
-    opened.category = "cpu_op";
+    opened.category = kineto::cpu_op;
     opened.start = opened.end = issued(index);
     switch (key.kind) {
       case Kind::forward:
         opened.name = step_.scenario.workload.layers[at(task.layer)].name;
         break;
       case Kind::node:
-        opened.name = fmt::format("autograd::engine::evaluate_function: {}Backward0",
+        opened.name = fmt::format("{}{}Backward0", kineto::evaluate_function,
                                   step_.scenario.workload.layers[at(task.layer)].name);
         break;
       case Kind::hook:
-        opened.name = accumulate_node;
+        opened.name = accumulate_node();
         break;
       case Kind::optimizer:
-        opened.category = "user_annotation";
+        opened.category = kineto::user_annotation;
         opened.name = optimizer_annotation(step_.scenario.optimizer);
         break;
       case Kind::single:
@@ -274,8 +275,8 @@ class HostWriter {
     const Parameter& parameter = step_.parameter(index);
     return TraceArguments{}
         .add("parameter", parameter.name)
-        .add_json("Input Dims", fmt::format("[[{}]]", fmt::join(parameter.shape, ",")))
-        .add_json("Input type", fmt::format("[\"{}\"]", tensor_type(parameter.dtype)));
+        .add_json(kineto::input_dims, fmt::format("[[{}]]", fmt::join(parameter.shape, ",")))
+        .add_json(kineto::input_type, fmt::format("[\"{}\"]", tensor_type(parameter.dtype)));
   }
 
   /// Where there are no hooks: the gradients that a kernel completes, each in an instant.
@@ -286,8 +287,8 @@ class HostWriter {
     const Instant end = open_->end;
     close();
     for (const int parameter : found->second) {
-      host_.span(row, "cpu_op", accumulate_node, end, end);
-      host_.span(row, "cpu_op", accumulate, end, end, parameter_of(parameter));
+      host_.span(row, kineto::cpu_op, accumulate_node(), end, end);
+      host_.span(row, kineto::cpu_op, kineto::accumulate_grad, end, end, parameter_of(parameter));
     }
   }
 
@@ -306,9 +307,9 @@ class HostWriter {
       return span("cuda_runtime", "cudaStreamWaitEvent");
     if (task.operation == Operation::synchronize && !step_.schedule.synchronous)
       return span("cuda_runtime", "cudaDeviceSynchronize");
-    if (!device) return span("cpu_op", task_label(step_.scenario, step_.schedule, task));
+    if (!device) return span(kineto::cpu_op, task_label(step_.scenario, step_.schedule, task));
     if (!launched || open_->key.kind == Kind::single || open_->key.kind == Kind::hook)
-      span("cpu_op", operator_name(step_.scenario, step_.schedule, task));
+      span(kineto::cpu_op, operator_name(step_.scenario, step_.schedule, task));
     if (launched)
       launch(index, device_name(step_.scenario, step_.schedule, task).launch, done(index));
   }
@@ -316,7 +317,7 @@ class HostWriter {
   void launch(std::size_t index, std::string_view call, Instant end) {
     launches_[index] = {++correlation_, open_->row, issued(index)};
     open_->inner.span(open_->row, "cuda_runtime", call, issued(index), end,
-                      TraceArguments{}.add("correlation", correlation_));
+                      TraceArguments{}.add(kineto::correlation, correlation_));
   }
 
   /// The spans that issue a collective, each a picosecond shorter than the one around it.
@@ -325,11 +326,12 @@ class HostWriter {
     const Instant start = issued(index), end = done(index);
     constexpr Duration inset{1};
     TraceEvents& inner = open_->inner;
-    inner.span(open_->row, "cpu_op", named.call, start, end);
-    inner.span(open_->row, "cpu_op", "record_param_comms", start, end - inset,
+    inner.span(open_->row, kineto::cpu_op, named.call, start, end);
+    inner.span(open_->row, kineto::cpu_op, kineto::record_param_comms, start, end - inset,
                step_.message(named));
     if (step_.collectives_on_hosts) return;
-    inner.span(open_->row, "user_annotation", "nccl:" + named.word, start, end - 2 * inset);
+    inner.span(open_->row, kineto::user_annotation, fmt::format("{}{}", kineto::nccl, named.word),
+               start, end - 2 * inset);
     launch(index, "cudaLaunchKernelExC", end - 3 * inset);
   }
 

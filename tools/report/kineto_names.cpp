@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "model/base/index.hpp"
+#include "tools/report/kineto_words.hpp"
 
 namespace ddpsim {
 namespace {
@@ -118,7 +119,7 @@ const Kernel* kernel_of(const Scenario& scenario, const Task& task) {
 }
 
 DeviceName copy_name(std::string_view from_to) {
-  return {fmt::format("Memcpy {}", from_to), "gpu_memcpy", "cudaMemcpyAsync"};
+  return {fmt::format("Memcpy {}", from_to), std::string(kineto::gpu_memcpy), "cudaMemcpyAsync"};
 }
 
 /// A copy into a bucket divides on the way, unless there is nothing to divide by.
@@ -131,7 +132,7 @@ bool plain_copy(const Task& task) {
 
 DeviceName device_name(const Scenario& scenario, const Schedule& schedule, const Task& task) {
   const auto kernel = [](std::string name) {
-    return DeviceName{std::move(name), "kernel", "cudaLaunchKernel"};
+    return DeviceName{std::move(name), std::string(kineto::kernel), "cudaLaunchKernel"};
   };
   if (const Kernel* own = kernel_of(scenario, task)) return kernel(own->name);
   if (task.operation == Operation::copy_to_host) return copy_name("DtoH (Device -> Pinned)");
@@ -183,15 +184,15 @@ DeviceName device_name(const Scenario& scenario, const Schedule& schedule, const
 }
 
 std::string operator_name(const Scenario& scenario, const Schedule& schedule, const Task& task) {
-  if (const Kernel* own = kernel_of(scenario, task)) return "aten::" + own->name;
+  if (const Kernel* own = kernel_of(scenario, task))
+    return fmt::format("{}{}", kineto::aten, own->name);
   switch (task.operation) {
     case Operation::copy_in:
-      return plain_copy(task) ? "torch::distributed::reducer::copy_"
-                              : "torch::distributed::reducer::mul_out";
+      return fmt::format("{}{}", kineto::reducer, plain_copy(task) ? "copy_" : "mul_out");
     case Operation::copy_out:
       return schedule.buckets.size() == 1 && task.bucket == nobody
                  ? "aten::copy_"
-                 : "torch.distributed.ddp.reducer::copy_bucket_to_grad";
+                 : fmt::format("torch.distributed.ddp.{}", kineto::copy_bucket_to_grad);
     case Operation::copy_to_host:
     case Operation::copy_to_device:
       return "aten::copy_";
@@ -230,7 +231,7 @@ std::string operator_name(const Scenario& scenario, const Schedule& schedule, co
     case Operation::pause:
       break;
   }
-  return fmt::format("aten::{}", name_of(task.operation));
+  return fmt::format("{}{}", kineto::aten, name_of(task.operation));
 }
 
 std::string optimizer_annotation(Optimizer optimizer) {
@@ -264,7 +265,7 @@ std::string optimizer_annotation(Optimizer optimizer) {
     }
     return "Optimizer";
   }();
-  return fmt::format("Optimizer.step#{}.step", name);
+  return fmt::format("{}{}.step", kineto::optimizer_step, name);
 }
 
 CollectiveName collective_name(const Scenario& scenario, const Schedule& schedule, const Task& task,

@@ -10,8 +10,8 @@
 
 namespace ddpsim {
 
-// What PyTorch's profiler (Kineto) calls the things of a training step: the one place that knows
-// these names when a trace is written. tools/import/trace_names.hpp knows them when one is read.
+// What PyTorch's profiler (Kineto) calls the tasks of a training step. The words that a reader of
+// traces needs too are in kineto_words.hpp.
 
 /// A kernel or copy of a device.
 struct DeviceName {

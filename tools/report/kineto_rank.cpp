@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tools/report/kineto_words.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -31,14 +33,14 @@ CollectiveName TracedStep::collective(const Task& task) const {
 
 TraceArguments TracedStep::message(const CollectiveName& named) const {
   return TraceArguments{}
-      .add("Collective name", named.name)
-      .add("In msg nelems", named.elements_in)
+      .add(kineto::collective_name, named.name)
+      .add(kineto::message_elements, named.elements_in)
       .add("Out msg nelems", named.elements_out)
-      .add("Group size", named.ranks)
-      .add("dtype", named.dtype)
+      .add(kineto::group_size, named.ranks)
+      .add(kineto::dtype, named.dtype)
       .add("In split size", "[]")
       .add("Out split size", "[]")
-      .add("Process Group Name", "0")
+      .add(kineto::group_name, "0")
       .add("Process Group Description", "default_pg")
       .add("Process Group Ranks", rank_list(where.rank / named.ranks * named.ranks, named.ranks));
 }

@@ -8,6 +8,7 @@
 
 #include "model/timeline/busy_overlap.hpp"
 #include "tools/report/kineto_rank.hpp"
+#include "tools/report/kineto_words.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {
@@ -116,8 +117,8 @@ class StreamWriter {
     const TracedLaunch& launch = launches_[span.task];
     TraceArguments arguments;
     if (!host) {
-      arguments.add("device", where.process).add("stream", number);
-      if (launch.correlation > 0) arguments.add("correlation", launch.correlation);
+      arguments.add("device", where.process).add(kineto::stream, number);
+      if (launch.correlation > 0) arguments.add(kineto::correlation, launch.correlation);
     }
     describe(task, arguments);
     if (is_collective(task.operation)) {
@@ -126,11 +127,12 @@ class StreamWriter {
       if (!host)
         events_.span(where, "gpu_user_annotation", task_label(step_.scenario, step_.schedule, task),
                      span.start, span.end);
-      events_.span(where, host ? "cpu_op" : "kernel", host ? "gloo:" + named.word : named.kernel,
-                   span.start, span.end, arguments);
-    } else if (host) {
-      events_.span(where, "cpu_op", operator_name(step_.scenario, step_.schedule, task), span.start,
+      events_.span(where, host ? kineto::cpu_op : kineto::kernel,
+                   host ? fmt::format("{}{}", kineto::gloo, named.word) : named.kernel, span.start,
                    span.end, arguments);
+    } else if (host) {
+      events_.span(where, kineto::cpu_op, operator_name(step_.scenario, step_.schedule, task),
+                   span.start, span.end, arguments);
     } else {
       const DeviceName named = device_name(step_.scenario, step_.schedule, task);
       events_.span(where, named.category, named.name, span.start, span.end, arguments);
@@ -148,10 +150,10 @@ class StreamWriter {
       arguments.add("gemm", fmt::format("{} x {} x {}", work.gemm->m, work.gemm->n, work.gemm->k));
     if (work.launches > 1 && is_kernel(task.operation)) arguments.add("kernels", work.launches);
     if (only_copies(task))  // it reads as much as it writes
-      arguments.add("bytes",
+      arguments.add(kineto::bytes,
                     is_kernel(task.operation) ? work.traffic.count / 2 : work.payload.count);
     if (!is_collective(task.operation)) return;
-    arguments.add("bytes", work.payload.count);
+    arguments.add(kineto::bytes, work.payload.count);
     const CollectiveChoice choice = step_.step.timeline.detail_of(task).choice;
     if (choice.algorithm) arguments.add("algorithm", name_of(*choice.algorithm));
     if (choice.protocol) arguments.add("protocol", name_of(*choice.protocol));
