@@ -88,7 +88,9 @@ def arrows_point_one_way():
             ('backend/gloo', 'backend/job'), ('backend/measure', 'model/cost'),
             ('backend/nccl/step', 'backend/nccl/device'),
             ('backend/nccl/calls', 'backend/nccl/device'),
-            ('tools/sweep', 'tools/report'), ('tools/command', 'backend/nccl'),
+            ('tools/sweep', 'tools/report/pages'),
+            ('tools/report/pages', 'tools/report/records'),
+            ('tools/kineto', 'tools/report/writers'), ('tools/command', 'backend/nccl'),
             ('tests/tools', 'tools/command'), ('model/base', 'model/base')]
     expect_accepted(arrows(down))
     expect_all_refused([(seen, room) for room, seen in down if room != seen])
@@ -118,14 +120,16 @@ def libraries_have_their_rooms():
         'cuda_runtime.h': 'backend/nccl/calls', 'nccl.h': 'backend/nccl/calls',
         'yaml-cpp/yaml.h': 'scenarios/reader', 'boost/program_options.hpp': 'tools/command',
         'gloo/allreduce.h': 'backend/gloo',
-        'nlohmann/json.hpp': 'tools/report', 'thread': 'sim/tune', 'Eigen/Dense': 'model/cost'
+        'nlohmann/json.hpp': 'tools/report/writers', 'thread': 'sim/tune',
+        'Eigen/Dense': 'model/cost'
     }
     expect_accepted({f'{room}/user{number}.cpp': f'#include <{header}>\n'
                      for number, (header, room) in enumerate(places.items())})
     expect_refused({'model/base/user.hpp': ''.join(f'#include <{header}>\n' for header in places)},
                    *(f'model/base/user.hpp:{line}: includes <{header}>: only in '
                      for line, header in enumerate(places, 1)))
-    expect_refused({'tools/report/user.cpp': '#include <catch2/catch.hpp>\n'}, 'only in tests')
+    expect_refused({'tools/report/pages/user.cpp': '#include <catch2/catch.hpp>\n'},
+                   'only in tests')
 
 
 def no_way_around():

@@ -8,7 +8,7 @@
 #include "tools/explore/explorer.hpp"
 #include "tools/explore/http_server.hpp"
 #include "tools/explore/site.hpp"
-#include "tools/report/notes.hpp"
+#include "tools/report/writers/notes.hpp"
 #include "tools/study/flag_values.hpp"
 
 namespace ddpsim {

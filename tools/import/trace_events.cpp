@@ -10,7 +10,7 @@
 #include "scenarios/reader/input_error.hpp"
 #include "tools/import/json_stream.hpp"
 #include "tools/import/trace_collector.hpp"
-#include "tools/report/kineto_words.hpp"
+#include "tools/kineto/kineto_words.hpp"
 
 namespace ddpsim {
 namespace {

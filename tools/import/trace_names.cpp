@@ -6,7 +6,7 @@
 #include <charconv>
 #include <string>
 
-#include "tools/report/kineto_words.hpp"
+#include "tools/kineto/kineto_words.hpp"
 
 namespace ddpsim {
 namespace {

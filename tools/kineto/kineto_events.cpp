@@ -1,4 +1,4 @@
-#include "tools/report/kineto_events.hpp"
+#include "tools/kineto/kineto_events.hpp"
 
 #include <algorithm>
 

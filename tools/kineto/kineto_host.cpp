@@ -19,8 +19,8 @@
 #include <optional>
 #include <utility>
 
-#include "tools/report/kineto_rank.hpp"
-#include "tools/report/kineto_words.hpp"
+#include "tools/kineto/kineto_rank.hpp"
+#include "tools/kineto/kineto_words.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {

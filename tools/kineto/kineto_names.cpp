@@ -4,12 +4,12 @@
 // collective and type only with the LL protocol, and for rings and trees, and runs all other
 // choices in these (NCCL 2.19 and later, src/device/generate.py).
 
-#include "tools/report/kineto_names.hpp"
+#include "tools/kineto/kineto_names.hpp"
 
 #include <fmt/format.h>
 
 #include "model/base/index.hpp"
-#include "tools/report/kineto_words.hpp"
+#include "tools/kineto/kineto_words.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,8 +1,8 @@
-#include "tools/report/kineto_rank.hpp"
+#include "tools/kineto/kineto_rank.hpp"
 
 #include <algorithm>
 
-#include "tools/report/kineto_words.hpp"
+#include "tools/kineto/kineto_words.hpp"
 
 namespace ddpsim {
 namespace {

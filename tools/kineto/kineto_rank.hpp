@@ -7,8 +7,8 @@
 #include "model/base/index.hpp"
 #include "model/scenario/scenario.hpp"
 #include "sim/predict/step.hpp"
-#include "tools/report/kineto_events.hpp"
-#include "tools/report/kineto_names.hpp"
+#include "tools/kineto/kineto_events.hpp"
+#include "tools/kineto/kineto_names.hpp"
 
 namespace ddpsim {
 

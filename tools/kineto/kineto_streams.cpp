@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "model/timeline/busy_overlap.hpp"
-#include "tools/report/kineto_rank.hpp"
-#include "tools/report/kineto_words.hpp"
+#include "tools/kineto/kineto_rank.hpp"
+#include "tools/kineto/kineto_words.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {

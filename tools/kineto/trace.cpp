@@ -1,4 +1,4 @@
-#include "tools/report/trace.hpp"
+#include "tools/kineto/trace.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -13,8 +13,8 @@
 #include "model/cost/cost_model.hpp"
 #include "model/timeline/busy_overlap.hpp"
 #include "scenarios/reader/input_error.hpp"
-#include "tools/report/gzip.hpp"
-#include "tools/report/kineto_rank.hpp"
+#include "tools/kineto/kineto_rank.hpp"
+#include "tools/report/writers/gzip.hpp"
 
 namespace ddpsim {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
-#include "tools/report/output.hpp"
+#include "tools/report/writers/output.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {
@@ -16,7 +16,7 @@ enum class TraceRanks : std::uint8_t {
 };
 
 /// A trace in the format of PyTorch's profiler (Kineto), which opens in Perfetto: a process for the
-/// host and one for the device of each step and rank (tools/report/kineto_rank.hpp). Times in
+/// host and one for the device of each step and rank (tools/kineto/kineto_rank.hpp). Times in
 /// microseconds, to the picosecond, from the start of the step.
 /// Throws std::invalid_argument for more ranks than a file should hold.
 std::string chrome_trace(const Scenario& scenario, const std::vector<NamedStep>& steps,

@@ -13,8 +13,8 @@
 
 #include "model/base/printable.hpp"
 #include "scenarios/reader/input_error.hpp"
-#include "tools/report/csv.hpp"
-#include "tools/report/json_writer.hpp"
+#include "tools/report/writers/csv.hpp"
+#include "tools/report/writers/json_writer.hpp"
 
 namespace ddpsim {
 namespace {

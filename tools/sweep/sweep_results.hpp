@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 #include "tools/sweep/sweep.hpp"
 
 namespace ddpsim {

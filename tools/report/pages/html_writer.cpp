@@ -1,4 +1,4 @@
-#include "tools/report/html_writer.hpp"
+#include "tools/report/pages/html_writer.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/picture/svg.hpp"
-#include "tools/report/field_kinds.hpp"
-#include "tools/report/text_writer.hpp"
+#include "tools/report/records/field_kinds.hpp"
+#include "tools/report/writers/text_writer.hpp"
 
 namespace ddpsim {
 

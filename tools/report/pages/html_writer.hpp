@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "tools/report/headline.hpp"
-#include "tools/report/page.hpp"
+#include "tools/report/reports/headline.hpp"
+#include "tools/report/writers/page.hpp"
 
 namespace ddpsim {
 

@@ -1,4 +1,4 @@
-#include "tools/report/measured_picture.hpp"
+#include "tools/report/pages/measured_picture.hpp"
 
 #include <algorithm>
 #include <cmath>

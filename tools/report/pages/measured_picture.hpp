@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 #include "tools/study/score.hpp"
 
 namespace ddpsim {

@@ -1,18 +1,18 @@
-#include "tools/report/run_section.hpp"
+#include "tools/report/pages/run_section.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "tools/picture/timeline_picture.hpp"
-#include "tools/report/band_report.hpp"
-#include "tools/report/loss_report.hpp"
-#include "tools/report/measured_picture.hpp"
-#include "tools/report/scaling_section.hpp"
-#include "tools/report/score_report.hpp"
-#include "tools/report/throughput_report.hpp"
-#include "tools/report/why_picture.hpp"
-#include "tools/report/why_report.hpp"
+#include "tools/report/pages/measured_picture.hpp"
+#include "tools/report/pages/scaling_section.hpp"
+#include "tools/report/pages/why_picture.hpp"
+#include "tools/report/reports/band_report.hpp"
+#include "tools/report/reports/loss_report.hpp"
+#include "tools/report/reports/score_report.hpp"
+#include "tools/report/reports/throughput_report.hpp"
+#include "tools/report/reports/why_report.hpp"
 
 namespace ddpsim {
 

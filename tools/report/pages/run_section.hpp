@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "tools/report/html_writer.hpp"
-#include "tools/report/run_report.hpp"
+#include "tools/report/pages/html_writer.hpp"
+#include "tools/report/reports/run_report.hpp"
 #include "tools/study/score.hpp"
 
 namespace ddpsim {

@@ -1,4 +1,4 @@
-#include "tools/report/scaling_section.hpp"
+#include "tools/report/pages/scaling_section.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "tools/report/score_section.hpp"
+#include "tools/report/pages/score_section.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "tools/picture/plot.hpp"
-#include "tools/report/measured_picture.hpp"
-#include "tools/report/score_report.hpp"
+#include "tools/report/pages/measured_picture.hpp"
+#include "tools/report/reports/score_report.hpp"
 
 namespace ddpsim {
 namespace {

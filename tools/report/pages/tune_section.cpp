@@ -1,4 +1,4 @@
-#include "tools/report/tune_section.hpp"
+#include "tools/report/pages/tune_section.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 
 #include "tools/picture/plot.hpp"
 #include "tools/picture/timeline_picture.hpp"
-#include "tools/report/tune_report.hpp"
-#include "tools/report/why_picture.hpp"
-#include "tools/report/why_report.hpp"
+#include "tools/report/pages/why_picture.hpp"
+#include "tools/report/reports/tune_report.hpp"
+#include "tools/report/reports/why_report.hpp"
 #include "tools/study/settings.hpp"
 
 namespace ddpsim {

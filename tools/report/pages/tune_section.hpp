@@ -1,7 +1,7 @@
 #pragma once
 
 #include "sim/tune/tune.hpp"
-#include "tools/report/html_writer.hpp"
+#include "tools/report/pages/html_writer.hpp"
 #include "tools/study/known_accuracy.hpp"
 #include "tools/study/names.hpp"
 

@@ -1,4 +1,4 @@
-#include "tools/report/validate_section.hpp"
+#include "tools/report/pages/validate_section.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "tools/picture/timeline_picture.hpp"
-#include "tools/report/validation_report.hpp"
-#include "tools/report/why_picture.hpp"
-#include "tools/report/why_report.hpp"
+#include "tools/report/pages/why_picture.hpp"
+#include "tools/report/reports/validation_report.hpp"
+#include "tools/report/reports/why_report.hpp"
 
 namespace ddpsim {
 

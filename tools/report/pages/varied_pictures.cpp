@@ -1,4 +1,4 @@
-#include "tools/report/varied_pictures.hpp"
+#include "tools/report/pages/varied_pictures.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 
 #include "tools/picture/plot.hpp"
-#include "tools/report/best.hpp"
-#include "tools/report/step_fields.hpp"
-#include "tools/report/text_writer.hpp"
-#include "tools/report/throughput_fields.hpp"
+#include "tools/report/records/step_fields.hpp"
+#include "tools/report/records/throughput_fields.hpp"
+#include "tools/report/reports/best.hpp"
+#include "tools/report/writers/text_writer.hpp"
 
 namespace ddpsim {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/report/headline.hpp"
-#include "tools/report/page.hpp"
+#include "tools/report/reports/headline.hpp"
+#include "tools/report/writers/page.hpp"
 #include "tools/study/grid.hpp"
 
 namespace ddpsim {

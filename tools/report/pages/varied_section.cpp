@@ -1,12 +1,12 @@
-#include "tools/report/varied_section.hpp"
+#include "tools/report/pages/varied_section.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "tools/report/results.hpp"
-#include "tools/report/varied_pictures.hpp"
-#include "tools/report/vary_report.hpp"
+#include "tools/report/pages/varied_pictures.hpp"
+#include "tools/report/reports/results.hpp"
+#include "tools/report/reports/vary_report.hpp"
 
 namespace ddpsim {
 namespace {

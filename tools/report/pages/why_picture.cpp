@@ -1,4 +1,4 @@
-#include "tools/report/why_picture.hpp"
+#include "tools/report/pages/why_picture.hpp"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 #include "model/timeline/why.hpp"
 #include "tools/picture/bars.hpp"
-#include "tools/report/why_report.hpp"
+#include "tools/report/reports/why_report.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,6 +1,6 @@
-#include "tools/report/choice_record.hpp"
+#include "tools/report/records/choice_record.hpp"
 
-#include "tools/report/step_fields.hpp"
+#include "tools/report/records/step_fields.hpp"
 
 namespace ddpsim {
 

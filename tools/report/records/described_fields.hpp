@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "tools/report/field_kinds.hpp"
+#include "tools/report/records/field_kinds.hpp"
 
 namespace ddpsim::fields {
 

@@ -2,7 +2,7 @@
 
 // What descriptions of fields are made of: the usual kinds, and the usual ways to write a number.
 
-#include "tools/report/record.hpp"
+#include "tools/report/records/record.hpp"
 
 namespace ddpsim::fields {
 

@@ -1,4 +1,4 @@
-#include "tools/report/record.hpp"
+#include "tools/report/records/record.hpp"
 
 #include <algorithm>
 #include <cassert>

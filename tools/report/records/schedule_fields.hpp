@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "tools/report/hook_fields.hpp"
-#include "tools/report/steps_fields.hpp"
+#include "tools/report/records/hook_fields.hpp"
+#include "tools/report/records/steps_fields.hpp"
 
 namespace ddpsim::fields {
 

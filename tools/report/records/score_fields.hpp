@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "tools/report/step_fields.hpp"
+#include "tools/report/records/step_fields.hpp"
 
 namespace ddpsim::fields {
 

@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "tools/report/cluster_fields.hpp"
+#include "tools/report/records/cluster_fields.hpp"
 
 namespace ddpsim::fields {
 

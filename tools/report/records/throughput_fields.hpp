@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "tools/report/memory_fields.hpp"
-#include "tools/report/step_fields.hpp"
+#include "tools/report/records/memory_fields.hpp"
+#include "tools/report/records/step_fields.hpp"
 
 namespace ddpsim::fields {
 

@@ -2,7 +2,7 @@
 
 // Columns of `run --vary`, each described once.
 
-#include "tools/report/step_fields.hpp"
+#include "tools/report/records/step_fields.hpp"
 
 namespace ddpsim::fields {
 

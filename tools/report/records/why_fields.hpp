@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "tools/report/loss_fields.hpp"
-#include "tools/report/step_fields.hpp"
+#include "tools/report/records/loss_fields.hpp"
+#include "tools/report/records/step_fields.hpp"
 
 namespace ddpsim::fields {
 

@@ -1,8 +1,8 @@
-#include "tools/report/band_report.hpp"
+#include "tools/report/reports/band_report.hpp"
 
 #include <fmt/format.h>
 
-#include "tools/report/step_fields.hpp"
+#include "tools/report/records/step_fields.hpp"
 
 namespace ddpsim {
 

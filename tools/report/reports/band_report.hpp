@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tools/report/record.hpp"
+#include "tools/report/records/record.hpp"
 #include "tools/study/comparison.hpp"
 
 namespace ddpsim {

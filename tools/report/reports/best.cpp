@@ -1,11 +1,11 @@
-#include "tools/report/best.hpp"
+#include "tools/report/reports/best.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "scenarios/reader/input_error.hpp"
-#include "tools/report/results.hpp"
-#include "tools/report/step_fields.hpp"
+#include "tools/report/records/step_fields.hpp"
+#include "tools/report/reports/results.hpp"
 
 namespace ddpsim {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/report/record.hpp"
+#include "tools/report/records/record.hpp"
 
 namespace ddpsim {
 

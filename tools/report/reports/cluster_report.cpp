@@ -1,4 +1,4 @@
-#include "tools/report/cluster_report.hpp"
+#include "tools/report/reports/cluster_report.hpp"
 
 #include <algorithm>
 
@@ -12,10 +12,10 @@
 #include "model/cost/interference.hpp"
 #include "scenarios/reader/cluster_shape.hpp"
 #include "scenarios/reader/device_reader.hpp"
-#include "tools/report/cluster_fields.hpp"
-#include "tools/report/described_report.hpp"
-#include "tools/report/full_nodes.hpp"
-#include "tools/report/kept_links.hpp"
+#include "tools/report/records/cluster_fields.hpp"
+#include "tools/report/reports/described_report.hpp"
+#include "tools/report/reports/full_nodes.hpp"
+#include "tools/report/reports/kept_links.hpp"
 #include "tools/study/measurement_doubts.hpp"
 
 namespace ddpsim {

@@ -7,7 +7,7 @@
 
 #include "model/scenario/scenario.hpp"
 #include "scenarios/reader/settings.hpp"
-#include "tools/report/record.hpp"
+#include "tools/report/records/record.hpp"
 
 namespace ddpsim {
 

@@ -1,9 +1,9 @@
-#include "tools/report/described_report.hpp"
+#include "tools/report/reports/described_report.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "tools/report/described_fields.hpp"
+#include "tools/report/records/described_fields.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/report/full_nodes.hpp"
+#include "tools/report/reports/full_nodes.hpp"
 
 #include <algorithm>
 

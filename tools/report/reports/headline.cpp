@@ -1,13 +1,13 @@
-#include "tools/report/headline.hpp"
+#include "tools/report/reports/headline.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "tools/report/memory_record.hpp"
-#include "tools/report/throughput_fields.hpp"
-#include "tools/report/throughput_report.hpp"
+#include "tools/report/records/throughput_fields.hpp"
+#include "tools/report/reports/memory_record.hpp"
+#include "tools/report/reports/throughput_report.hpp"
 
 namespace ddpsim {
 namespace {

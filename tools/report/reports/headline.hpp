@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/base/quantity.hpp"
-#include "tools/report/record.hpp"
+#include "tools/report/records/record.hpp"
 #include "tools/study/comparison.hpp"
 
 namespace ddpsim {

@@ -1,12 +1,12 @@
-#include "tools/report/hooks_log.hpp"
+#include "tools/report/reports/hooks_log.hpp"
 
 #include <algorithm>
 #include <optional>
 
-#include "tools/report/csv.hpp"
-#include "tools/report/hook_fields.hpp"
-#include "tools/report/json_writer.hpp"
-#include "tools/report/output.hpp"
+#include "tools/report/records/hook_fields.hpp"
+#include "tools/report/writers/csv.hpp"
+#include "tools/report/writers/json_writer.hpp"
+#include "tools/report/writers/output.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/report/kept_links.hpp"
+#include "tools/report/reports/kept_links.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -7,7 +7,7 @@
 
 #include "scenarios/reader/device_reader.hpp"
 #include "scenarios/reader/input_error.hpp"
-#include "tools/report/cluster_report.hpp"
+#include "tools/report/reports/cluster_report.hpp"
 #include "tools/study/cluster_layers.hpp"
 #include "tools/study/known_joins.hpp"
 

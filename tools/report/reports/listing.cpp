@@ -1,13 +1,13 @@
-#include "tools/report/listing.hpp"
+#include "tools/report/reports/listing.hpp"
 
 #include <fmt/format.h>
 
 #include "model/ddp/comm_hook.hpp"
 #include "model/schedule/user_hook.hpp"
 #include "scenarios/reader/catalogue_list.hpp"
-#include "tools/report/all_fields.hpp"
-#include "tools/report/cluster_report.hpp"
-#include "tools/report/field_kinds.hpp"
+#include "tools/report/records/all_fields.hpp"
+#include "tools/report/records/field_kinds.hpp"
+#include "tools/report/reports/cluster_report.hpp"
 
 namespace ddpsim {
 namespace {

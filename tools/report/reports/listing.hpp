@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 
 namespace ddpsim {
 

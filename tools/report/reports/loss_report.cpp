@@ -1,12 +1,12 @@
-#include "tools/report/loss_report.hpp"
+#include "tools/report/reports/loss_report.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "tools/report/cluster_report.hpp"
-#include "tools/report/loss_fields.hpp"
-#include "tools/report/step_fields.hpp"
+#include "tools/report/records/loss_fields.hpp"
+#include "tools/report/records/step_fields.hpp"
+#include "tools/report/reports/cluster_report.hpp"
 
 namespace ddpsim {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "sim/predict/loss.hpp"
-#include "tools/report/record.hpp"
+#include "tools/report/records/record.hpp"
 #include "tools/study/comparison.hpp"
 
 namespace ddpsim {

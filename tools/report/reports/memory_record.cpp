@@ -1,12 +1,12 @@
-#include "tools/report/memory_record.hpp"
+#include "tools/report/reports/memory_record.hpp"
 
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "tools/report/cluster_report.hpp"
-#include "tools/report/memory_fields.hpp"
+#include "tools/report/records/memory_fields.hpp"
+#include "tools/report/reports/cluster_report.hpp"
 
 namespace ddpsim {
 namespace {

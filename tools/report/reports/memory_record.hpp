@@ -5,7 +5,7 @@
 
 #include "model/ddp/peak_memory.hpp"
 #include "model/scenario/scenario.hpp"
-#include "tools/report/record.hpp"
+#include "tools/report/records/record.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {

@@ -1,17 +1,17 @@
-#include "tools/report/results.hpp"
+#include "tools/report/reports/results.hpp"
 
 #include <fmt/format.h>
 
-#include "tools/report/band_report.hpp"
-#include "tools/report/chart.hpp"
-#include "tools/report/choice_record.hpp"
-#include "tools/report/cluster_report.hpp"
-#include "tools/report/described_report.hpp"
-#include "tools/report/memory_fields.hpp"
-#include "tools/report/memory_record.hpp"
-#include "tools/report/step_fields.hpp"
-#include "tools/report/throughput_fields.hpp"
-#include "tools/report/throughput_report.hpp"
+#include "tools/report/records/choice_record.hpp"
+#include "tools/report/records/memory_fields.hpp"
+#include "tools/report/records/step_fields.hpp"
+#include "tools/report/records/throughput_fields.hpp"
+#include "tools/report/reports/band_report.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/described_report.hpp"
+#include "tools/report/reports/memory_record.hpp"
+#include "tools/report/reports/throughput_report.hpp"
+#include "tools/report/writers/chart.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {

@@ -5,7 +5,7 @@
 
 #include "model/scenario/scenario.hpp"
 #include "scenarios/reader/settings.hpp"
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 #include "tools/study/comparison.hpp"
 
 namespace ddpsim {

@@ -1,4 +1,4 @@
-#include "tools/report/run_ahead_report.hpp"
+#include "tools/report/reports/run_ahead_report.hpp"
 
 #include <stdexcept>
 
@@ -6,7 +6,7 @@
 
 #include "model/ddp/iteration.hpp"
 #include "scenarios/reader/input_error.hpp"
-#include "tools/report/steps_fields.hpp"
+#include "tools/report/records/steps_fields.hpp"
 
 namespace ddpsim {
 namespace {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "sim/predict/run_ahead.hpp"
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 #include "tools/study/comparison.hpp"
 
 namespace ddpsim {

@@ -1,20 +1,20 @@
-#include "tools/report/run_report.hpp"
+#include "tools/report/reports/run_report.hpp"
 
 #include <fmt/format.h>
 
 #include "scenarios/reader/input_error.hpp"
-#include "tools/report/band_report.hpp"
-#include "tools/report/cluster_report.hpp"
-#include "tools/report/loss_fields.hpp"
-#include "tools/report/loss_report.hpp"
-#include "tools/report/memory_record.hpp"
-#include "tools/report/results.hpp"
-#include "tools/report/step_report.hpp"
-#include "tools/report/steps_fields.hpp"
-#include "tools/report/throughput_fields.hpp"
-#include "tools/report/throughput_report.hpp"
-#include "tools/report/why_fields.hpp"
-#include "tools/report/why_report.hpp"
+#include "tools/report/records/loss_fields.hpp"
+#include "tools/report/records/steps_fields.hpp"
+#include "tools/report/records/throughput_fields.hpp"
+#include "tools/report/records/why_fields.hpp"
+#include "tools/report/reports/band_report.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/loss_report.hpp"
+#include "tools/report/reports/memory_record.hpp"
+#include "tools/report/reports/results.hpp"
+#include "tools/report/reports/step_report.hpp"
+#include "tools/report/reports/throughput_report.hpp"
+#include "tools/report/reports/why_report.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {

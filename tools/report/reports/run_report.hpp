@@ -6,8 +6,8 @@
 
 #include "sim/predict/loss.hpp"
 #include "sim/predict/step_sequence.hpp"
-#include "tools/report/page.hpp"
-#include "tools/report/run_ahead_report.hpp"
+#include "tools/report/reports/run_ahead_report.hpp"
+#include "tools/report/writers/page.hpp"
 #include "tools/study/comparison.hpp"
 #include "tools/study/known_accuracy.hpp"
 

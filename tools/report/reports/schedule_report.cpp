@@ -1,4 +1,4 @@
-#include "tools/report/schedule_report.hpp"
+#include "tools/report/reports/schedule_report.hpp"
 
 #include <map>
 
@@ -6,12 +6,12 @@
 
 #include "model/ddp/iteration.hpp"
 #include "sim/predict/predict.hpp"
-#include "tools/report/choice_record.hpp"
-#include "tools/report/cluster_report.hpp"
-#include "tools/report/described_report.hpp"
-#include "tools/report/memory_fields.hpp"
-#include "tools/report/memory_record.hpp"
-#include "tools/report/schedule_fields.hpp"
+#include "tools/report/records/choice_record.hpp"
+#include "tools/report/records/memory_fields.hpp"
+#include "tools/report/records/schedule_fields.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/described_report.hpp"
+#include "tools/report/reports/memory_record.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {

@@ -6,7 +6,7 @@
 #include "model/scenario/scenario.hpp"
 #include "sim/predict/step.hpp"
 #include "sim/predict/step_sequence.hpp"
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 
 namespace ddpsim {
 

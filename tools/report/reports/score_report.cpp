@@ -1,8 +1,8 @@
-#include "tools/report/score_report.hpp"
+#include "tools/report/reports/score_report.hpp"
 
 #include <fmt/format.h>
 
-#include "tools/report/score_fields.hpp"
+#include "tools/report/records/score_fields.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {

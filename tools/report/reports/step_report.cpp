@@ -1,4 +1,4 @@
-#include "tools/report/step_report.hpp"
+#include "tools/report/reports/step_report.hpp"
 
 #include <algorithm>
 
@@ -7,9 +7,9 @@
 #include "model/ddp/iteration.hpp"
 #include "model/timeline/metrics.hpp"
 #include "sim/predict/predict.hpp"
-#include "tools/report/ms_text.hpp"
-#include "tools/report/results.hpp"
-#include "tools/report/steps_fields.hpp"
+#include "tools/report/records/ms_text.hpp"
+#include "tools/report/records/steps_fields.hpp"
+#include "tools/report/reports/results.hpp"
 
 namespace ddpsim {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sim/predict/step_sequence.hpp"
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 #include "tools/study/comparison.hpp"
 
 namespace ddpsim {

@@ -1,12 +1,12 @@
-#include "tools/report/throughput_report.hpp"
+#include "tools/report/reports/throughput_report.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "tools/report/cluster_report.hpp"
-#include "tools/report/memory_record.hpp"
-#include "tools/report/throughput_fields.hpp"
+#include "tools/report/records/throughput_fields.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/memory_record.hpp"
 #include "tools/study/throughput.hpp"
 
 namespace ddpsim {

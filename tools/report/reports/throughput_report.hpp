@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "tools/report/record.hpp"
+#include "tools/report/records/record.hpp"
 #include "tools/study/comparison.hpp"
 #include "tools/study/scaling.hpp"
 

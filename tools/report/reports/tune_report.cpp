@@ -1,4 +1,4 @@
-#include "tools/report/tune_report.hpp"
+#include "tools/report/reports/tune_report.hpp"
 
 #include <algorithm>
 
@@ -6,13 +6,13 @@
 
 #include "model/cost/collective.hpp"
 #include "model/ddp/build_schedule.hpp"
-#include "tools/report/band_report.hpp"
-#include "tools/report/cluster_report.hpp"
-#include "tools/report/described_report.hpp"
-#include "tools/report/memory_fields.hpp"
-#include "tools/report/memory_record.hpp"
-#include "tools/report/ms_text.hpp"
-#include "tools/report/tune_fields.hpp"
+#include "tools/report/records/memory_fields.hpp"
+#include "tools/report/records/ms_text.hpp"
+#include "tools/report/records/tune_fields.hpp"
+#include "tools/report/reports/band_report.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/described_report.hpp"
+#include "tools/report/reports/memory_record.hpp"
 #include "tools/study/settings.hpp"
 
 namespace ddpsim {

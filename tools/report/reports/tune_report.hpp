@@ -5,7 +5,7 @@
 
 #include "model/scenario/scenario.hpp"
 #include "sim/tune/tune.hpp"
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 #include "tools/study/known_accuracy.hpp"
 
 namespace ddpsim {

@@ -1,12 +1,12 @@
-#include "tools/report/validation_record.hpp"
+#include "tools/report/reports/validation_record.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 #include "model/schedule/fingerprint.hpp"
-#include "tools/report/cluster_report.hpp"
-#include "tools/report/results.hpp"
-#include "tools/report/validate_fields.hpp"
+#include "tools/report/records/validate_fields.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/results.hpp"
 
 namespace ddpsim {
 namespace {

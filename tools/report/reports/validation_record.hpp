@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tools/report/record.hpp"
+#include "tools/report/records/record.hpp"
 #include "tools/study/validation.hpp"
 
 namespace ddpsim {

@@ -1,15 +1,15 @@
-#include "tools/report/validation_report.hpp"
+#include "tools/report/reports/validation_report.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "model/schedule/fingerprint.hpp"
-#include "tools/report/chart.hpp"
-#include "tools/report/cluster_report.hpp"
-#include "tools/report/ms_text.hpp"
-#include "tools/report/validate_fields.hpp"
-#include "tools/report/validation_record.hpp"
+#include "tools/report/records/ms_text.hpp"
+#include "tools/report/records/validate_fields.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/validation_record.hpp"
+#include "tools/report/writers/chart.hpp"
 #include "tools/study/machine_doubts.hpp"
 #include "tools/study/names.hpp"
 

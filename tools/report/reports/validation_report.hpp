@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 #include "tools/study/validation.hpp"
 
 namespace ddpsim {

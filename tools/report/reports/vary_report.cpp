@@ -1,4 +1,4 @@
-#include "tools/report/vary_report.hpp"
+#include "tools/report/reports/vary_report.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,16 +9,16 @@
 #include <fmt/format.h>
 
 #include "sim/predict/step_sequence.hpp"
-#include "tools/report/band_report.hpp"
-#include "tools/report/best.hpp"
-#include "tools/report/cluster_report.hpp"
-#include "tools/report/memory_record.hpp"
-#include "tools/report/results.hpp"
-#include "tools/report/sweep_fields.hpp"
-#include "tools/report/text_writer.hpp"
-#include "tools/report/throughput_fields.hpp"
-#include "tools/report/throughput_report.hpp"
-#include "tools/report/vary_fields.hpp"
+#include "tools/report/records/sweep_fields.hpp"
+#include "tools/report/records/throughput_fields.hpp"
+#include "tools/report/records/vary_fields.hpp"
+#include "tools/report/reports/band_report.hpp"
+#include "tools/report/reports/best.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/memory_record.hpp"
+#include "tools/report/reports/results.hpp"
+#include "tools/report/reports/throughput_report.hpp"
+#include "tools/report/writers/text_writer.hpp"
 #include "tools/study/memory_advice.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/point_notes.hpp"

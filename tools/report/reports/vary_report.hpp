@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 #include "tools/study/run_variants.hpp"
 
 namespace ddpsim {

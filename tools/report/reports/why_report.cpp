@@ -1,4 +1,4 @@
-#include "tools/report/why_report.hpp"
+#include "tools/report/reports/why_report.hpp"
 
 #include <algorithm>
 
@@ -6,9 +6,9 @@
 
 #include "model/timeline/why.hpp"
 #include "sim/predict/what_if.hpp"
-#include "tools/report/choice_record.hpp"
-#include "tools/report/loss_report.hpp"
-#include "tools/report/why_fields.hpp"
+#include "tools/report/records/choice_record.hpp"
+#include "tools/report/records/why_fields.hpp"
+#include "tools/report/reports/loss_report.hpp"
 
 namespace ddpsim {
 namespace {

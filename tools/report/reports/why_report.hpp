@@ -1,7 +1,7 @@
 #pragma once
 
 #include "sim/predict/loss.hpp"
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 #include "tools/study/comparison.hpp"
 
 namespace ddpsim {

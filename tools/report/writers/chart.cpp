@@ -1,4 +1,4 @@
-#include "tools/report/chart.hpp"
+#include "tools/report/writers/chart.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/report/text_width.hpp"
+#include "tools/report/writers/text_width.hpp"
 
 namespace ddpsim {
 namespace {

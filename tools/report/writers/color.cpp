@@ -1,4 +1,4 @@
-#include "tools/report/color.hpp"
+#include "tools/report/writers/color.hpp"
 
 #include <cstdlib>
 #include <vector>

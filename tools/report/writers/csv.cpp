@@ -1,4 +1,4 @@
-#include "tools/report/csv.hpp"
+#include "tools/report/writers/csv.hpp"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 #include "model/base/printable.hpp"
 #include "scenarios/reader/quantity_text.hpp"
-#include "tools/report/json_writer.hpp"
+#include "tools/report/writers/json_writer.hpp"
 
 namespace ddpsim {
 namespace {

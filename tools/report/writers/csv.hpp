@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/report/record.hpp"
+#include "tools/report/records/record.hpp"
 
 namespace ddpsim {
 

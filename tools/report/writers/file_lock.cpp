@@ -1,4 +1,4 @@
-#include "tools/report/file_lock.hpp"
+#include "tools/report/writers/file_lock.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,8 +13,8 @@
 
 #include "backend/device_error.hpp"
 #include "model/base/printable.hpp"
-#include "tools/report/notes.hpp"
-#include "tools/report/replaced_file.hpp"
+#include "tools/report/writers/notes.hpp"
+#include "tools/report/writers/replaced_file.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/report/gzip.hpp"
+#include "tools/report/writers/gzip.hpp"
 
 #include <algorithm>
 #include <array>

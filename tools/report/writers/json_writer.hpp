@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/report/record.hpp"
+#include "tools/report/records/record.hpp"
 
 namespace ddpsim {
 

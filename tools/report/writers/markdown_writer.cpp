@@ -1,4 +1,4 @@
-#include "tools/report/markdown_writer.hpp"
+#include "tools/report/writers/markdown_writer.hpp"
 
 #include <cctype>
 #include <sstream>
@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "model/base/printable.hpp"
-#include "tools/report/field_kinds.hpp"
-#include "tools/report/text_writer.hpp"
+#include "tools/report/records/field_kinds.hpp"
+#include "tools/report/writers/text_writer.hpp"
 
 namespace ddpsim {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 
 namespace ddpsim {
 

@@ -1,4 +1,4 @@
-#include "tools/report/notes.hpp"
+#include "tools/report/writers/notes.hpp"
 
 #include <cstdio>
 #include <string>
@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "model/base/printable.hpp"
-#include "tools/report/color.hpp"
+#include "tools/report/writers/color.hpp"
 
 namespace ddpsim {
 

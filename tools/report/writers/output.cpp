@@ -1,4 +1,4 @@
-#include "tools/report/output.hpp"
+#include "tools/report/writers/output.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -16,8 +16,8 @@
 #include "backend/version.hpp"
 #include "model/base/printable.hpp"
 #include "scenarios/reader/input_error.hpp"
-#include "tools/report/color.hpp"
-#include "tools/report/replaced_file.hpp"
+#include "tools/report/writers/color.hpp"
+#include "tools/report/writers/replaced_file.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 
 #include <iterator>
 

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "tools/report/record.hpp"
+#include "tools/report/records/record.hpp"
 
 namespace ddpsim {
 

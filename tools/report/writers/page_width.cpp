@@ -1,4 +1,4 @@
-#include "tools/report/page_width.hpp"
+#include "tools/report/writers/page_width.hpp"
 
 #include <cstdlib>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 
 namespace ddpsim {
 

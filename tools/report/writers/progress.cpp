@@ -1,4 +1,4 @@
-#include "tools/report/progress.hpp"
+#include "tools/report/writers/progress.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "tools/report/notes.hpp"
+#include "tools/report/writers/notes.hpp"
 
 namespace ddpsim {
 

@@ -1,4 +1,4 @@
-#include "tools/report/replaced_file.hpp"
+#include "tools/report/writers/replaced_file.hpp"
 
 #include <cerrno>
 #include <cstring>

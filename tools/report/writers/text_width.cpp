@@ -1,4 +1,4 @@
-#include "tools/report/text_width.hpp"
+#include "tools/report/writers/text_width.hpp"
 
 #include <algorithm>
 #include <array>

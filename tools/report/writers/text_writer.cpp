@@ -1,4 +1,4 @@
-#include "tools/report/text_writer.hpp"
+#include "tools/report/writers/text_writer.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 
 #include "model/base/printable.hpp"
 #include "model/base/quantity.hpp"
-#include "tools/report/text_width.hpp"
+#include "tools/report/writers/text_width.hpp"
 
 namespace ddpsim {
 namespace {
