@@ -24,7 +24,7 @@ struct JobFlags {
 /// Is this process, or one that it forks, the rank that writes the job's results?
 bool speaks(const JobOptions& options);
 
-/// Says that the ranks of this job all run on one node of a batch job that has more of them, or are
+/// That the ranks of this job all run on one node of a batch job that has more of them, or are
 /// fewer than its tasks, because no launcher started this process; and what to write so that they
 /// do not. `command`: "validate". "" where the ranks are as many and where they were asked to be.
 std::string allocation_note(const JobFlags& flags, const JobOptions& options,

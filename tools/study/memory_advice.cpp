@@ -22,8 +22,7 @@ double in_gib(Bytes size) {
   return static_cast<double>(size.count) / static_cast<double>(GiB.count);
 }
 
-/// The memory of the strategy that takes the least; of those that average gradients, if the
-/// scenario has any.
+/// Of the strategy that takes the least of those that average gradients, where there is one.
 StepMemory least_memory(const Scenario& scenario) {
   const StepWorks works(scenario.workload, scenario.cluster, scenario.optimizer);
   const bool averages = std::any_of(scenario.compare.begin(), scenario.compare.end(),
