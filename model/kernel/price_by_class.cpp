@@ -82,7 +82,10 @@ void price_by_class(Workload& workload, const Device& device, int release) {
   }
   for (Layer& layer : workload.layers)
     for (auto* pass : {&layer.forward, &layer.backward})
-      for (Kernel& kernel : *pass) kernel.parts = {};
+      for (Kernel& kernel : *pass) {
+        kernel.reduces_rows = reduces_rows(kernel);
+        kernel.parts = {};
+      }
 }
 
 }  // namespace ddpsim

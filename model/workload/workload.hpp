@@ -41,7 +41,12 @@ struct Kernel {
   /// What a GPU runs for it, in order, as far as it is known by class; empty: it is not.
   std::vector<KernelPart> parts;
   std::optional<ClassCost> by_class;  ///< of the parts, on a device; goes before the roofline
+  /// Is a normalisation, softmax or the like among the parts, or was one before they were priced?
+  bool reduces_rows = false;
 };
+
+/// Does the kernel reduce rows of its input and go over them again, as far as its parts are known?
+bool reduces_rows(const Kernel& kernel);
 
 /// A tensor that is trained; its gradient has the same shape and type.
 struct Parameter {

@@ -2,23 +2,10 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <variant>
 
 #include <fmt/format.h>
 
 namespace ddpsim {
-namespace {
-
-/// Is a normalisation, softmax or loss among its parts? A kernel of unknown parts counts as
-/// elementwise.
-bool has_rows_reduced(const Kernel& kernel) {
-  return std::ranges::any_of(kernel.parts, [](const KernelPart& part) {
-    const auto* pattern = std::get_if<MemoryPattern>(&part.kernel.shape);
-    return pattern != nullptr && reduces_rows(pattern->of);
-  });
-}
-
-}  // namespace
 
 void GpuCompute::run(const Schedule& schedule, const Task& task) {
   const Workload& workload = memory_.workload();
@@ -139,10 +126,10 @@ void GpuCompute::pass(const Task& task, const Kernel& kernel, const GradientBind
   Bytes left = kernel.traffic;
   for (const std::int32_t p : binding.fills)
     left = std::max(Bytes{}, left - 2 * memory_.parameter(p).size());
-  traffic_.move(
-      task.stream, left, std::max(1, kernel.launches - static_cast<int>(binding.fills.size())),
-      operand_seed(task, 3),
-      has_rows_reduced(kernel) ? GpuTraffic::Motion::rows : GpuTraffic::Motion::elementwise);
+  traffic_.move(task.stream, left,
+                std::max(1, kernel.launches - static_cast<int>(binding.fills.size())),
+                operand_seed(task, 3),
+                reduces_rows(kernel) ? GpuTraffic::Motion::rows : GpuTraffic::Motion::elementwise);
 }
 
 /// The kernel's GEMM; its result is the gradient of this parameter, if that is one.

@@ -119,6 +119,37 @@ TEST_CASE("an all-reduce waits for every kernel that writes into its bucket", "[
   }
 }
 
+TEST_CASE("kernels that reduce rows are stood in for by a normalisation, whatever their names",
+          "[backend][nccl]") {
+  struct CountingGpu : FakeGpu {
+    explicit CountingGpu(int& count) : normalised(count) {}
+    void normalise(const void* from, void* to, Bytes traffic, Bytes longest) override {
+      ++normalised;
+      FakeGpu::normalise(from, to, traffic, longest);
+    }
+    int& normalised;
+  };
+  SmallJob job = gpu_job(1);
+  Kernel named, reducing;
+  named.name = "subnet.norm";
+  reducing.name = "activation";
+  named.traffic = reducing.traffic = Bytes{4096};
+  reducing.reduces_rows = true;
+  job.workload.layers.front().forward.insert(job.workload.layers.front().forward.end(),
+                                             {named, reducing});
+  const Schedule schedule = job.schedule(Strategy::none);
+  int normalised = 0;
+  REQUIRE(on_fakes(
+              1, {}, seconds{5}, [&](int) { return std::make_unique<CountingGpu>(normalised); },
+              [&](Backend& backend) {
+                backend.load(job.workload, job.optimizer);
+                normalised = 0;
+                backend.run(schedule);
+                return 0;
+              }) == 0);
+  CHECK(normalised == 1);
+}
+
 TEST_CASE("backward goes on while buckets are reduced", "[backend][nccl]") {
   const SmallJob job = gpu_job(2);
   const Schedule schedule = job.schedule(Strategy::bucketed);
