@@ -25,11 +25,10 @@ class Steal:
 
     def share(self):
         """What was stolen, as a share of the time in which processors had work, but of at least one
-        processor's time; 0 before 50 ms, as the system counts in ticks of 10 ms."""
-        passed = time.perf_counter() - self.begin
+        processor's time. The system counts in ticks of 10 ms."""
         worked, stolen = (max(0.0, after - before)
                           for after, before in zip(used_seconds(), self.before))
-        return stolen / max(passed, worked + stolen) if passed >= 0.05 else 0.0
+        return stolen / max(time.perf_counter() - self.begin, worked + stolen)
 
     @classmethod
     def doubts(cls, share):
