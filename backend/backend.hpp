@@ -42,7 +42,8 @@ struct RankRun {
   std::vector<TaskTimes> times;   ///< [task], on rank 0's clock; see Backend::run
   Duration computed{};            ///< from the start to the end of the last round's last task
   Duration background_begun{};    ///< when the last rank arrived at the first background all-reduce
-  /// Share of the time from then on with one of them under way; 0: they began too late.
+  /// The share of the time after `background_begun` in which a background all-reduce was under way;
+  /// 0: the first one began too late.
   double background_busy = 1;
   std::optional<Sent> sent{};  ///< none: this backend does not count
   int background_ended = 0;  ///< background all-reduces that had ended when this rank had computed

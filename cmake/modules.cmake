@@ -4,7 +4,7 @@
 # one of them configures anew.
 file(GLOB shared_headers CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/backend/*.hpp ${PROJECT_SOURCE_DIR}/backend/job/module_file.hpp
-  ${PROJECT_SOURCE_DIR}/backend/nccl/gpu*.hpp
+  ${PROJECT_SOURCE_DIR}/backend/nccl/device/*.hpp
   ${PROJECT_SOURCE_DIR}/model/base/*.hpp ${PROJECT_SOURCE_DIR}/model/schedule/*.hpp
   ${PROJECT_SOURCE_DIR}/model/workload/*.hpp)
 set(shared "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
@@ -28,6 +28,8 @@ function(ddpsim_module name)
     CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
   target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${target} PRIVATE DDPSIM_MODULE_BUILD="${DDPSIM_MODULE_BUILD}")
+  # A library's own header may list some members and a default (cublas_api.h does).
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-switch-enum>)
   target_link_libraries(${target} PRIVATE fmt::fmt)
   if(NOT DDPSIM_SANITIZE)
     target_link_options(${target} PRIVATE LINKER:--no-undefined)

@@ -1,16 +1,22 @@
-# ddpsim_room(FOLDER [LINKS TARGET...] [PRIVATE TARGET...] [EXCLUDE FILE...])
+# ddpsim_room(FOLDER [LINKS TARGET...] [PRIVATE TARGET...] [EXCLUDE FILE...] [PARTS FOLDER...])
 #
 # A folder with one idea becomes a static library of its own, `ddpsim_` and the folder's path:
 # ddpsim_model_base for model/base. LINKS are the rooms and libraries its headers show, PRIVATE
 # those that only its sources need. EXCLUDE names sources of the folder that the caller compiles
-# otherwise. Headers are included from the project's root. tools/check_includes holds every #include
-# against the same arrows.
+# otherwise. PARTS are folders in it that belong to the same library. Headers are included from the
+# project's root. tools/check_includes holds every #include against the same arrows.
 include(${CMAKE_CURRENT_LIST_DIR}/unity.cmake)
 function(ddpsim_room folder)
-  cmake_parse_arguments(room "" "" "LINKS;PRIVATE;EXCLUDE" ${ARGN})
+  cmake_parse_arguments(room "" "" "LINKS;PRIVATE;EXCLUDE;PARTS" ${ARGN})
   string(REPLACE "/" "_" target "ddpsim_${folder}")
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
-  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.hpp)
+  set(folders ${PROJECT_SOURCE_DIR}/${folder})
+  foreach(part IN LISTS room_PARTS)
+    list(APPEND folders ${PROJECT_SOURCE_DIR}/${folder}/${part})
+  endforeach()
+  list(TRANSFORM folders APPEND /*.cpp OUTPUT_VARIABLE source_patterns)
+  list(TRANSFORM folders APPEND /*.hpp OUTPUT_VARIABLE header_patterns)
+  file(GLOB sources CONFIGURE_DEPENDS ${source_patterns})
+  file(GLOB headers CONFIGURE_DEPENDS ${header_patterns})
   foreach(excluded IN LISTS room_EXCLUDE)
     list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/${folder}/${excluded})
   endforeach()

@@ -96,9 +96,9 @@ def milliseconds(run, repeats):
 
 
 def milliseconds_each(run, repeats):
-    """Of one call among many, each with an event behind it, as ddpsim's kernels have: without one,
-    a kernel begins before the last has ended. The GPU is kept busy until all are enqueued, and no
-    operand is still in its cache."""
+    """Milliseconds of one call among many, each with an event behind it, as ddpsim's kernels have:
+    without an event a kernel begins before the one in front of it has ended. The GPU is kept busy
+    until all are enqueued, and no operand is still in its cache."""
     calls = 4 * SETS
     for i in range(SETS):
         run(i)

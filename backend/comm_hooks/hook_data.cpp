@@ -29,7 +29,8 @@ struct BucketData {
 
 namespace {
 
-/// Reads and writes so many bytes of these, over and over; changes nothing.
+/// Reads and writes `traffic` bytes of the values, from their beginning again as often as it takes;
+/// the values stay as they are.
 void touch(const Values& values, std::int64_t traffic) {
   volatile float opaque = 1;
   const float one = opaque;
@@ -87,7 +88,8 @@ Values HookData::numbers_of(BucketData& data, HookPiece piece, const Bucket& wha
   return power_sgd_of(data, what, bucket.size()).numbers(piece, step.type, values.size());
 }
 
-/// What a sum is divided by: of groups of ranks next to each other the last one may be smaller.
+/// What a sum over ranks is divided by: the number of ranks in this rank's group. The last group
+/// may be smaller than the others.
 int HookData::divisor_of(const CommStep& step) const {
   const int size = std::max(1, step.divisor);
   return std::min(size, ranks_ - rank_ / size * size);
@@ -102,6 +104,10 @@ void HookData::run(const Bucket& what, int index, const CommStep& step, std::spa
   BucketData& data = data_of(what, index, bucket.size());
   const ActionMeaning does = meaning_of(step.action);
   const auto numbers = [&](HookPiece piece) { return numbers_of(data, piece, what, step, bucket); };
+  const auto power_sgd = [&]() -> PowerSgdBucket& {
+    return power_sgd_of(data, what, bucket.size());
+  };
+  const PowerSgdBucket::NextSeed next = [this] { return next_seed(); };
   switch (does.primitive) {
     case HookPrimitive::cast:
       overflows_ += data.values.cast(step.type, bucket);
@@ -122,11 +128,15 @@ void HookData::run(const Bucket& what, int index, const CommStep& step, std::spa
       copy(numbers(does.target), numbers(does.source));
       return subtract(numbers(does.target), numbers(does.second_source));
     case HookPrimitive::pack:
+      return power_sgd().pack(step, data.values.in(bucket), next);
     case HookPrimitive::unpack:
+      return power_sgd().unpack(step, data.values.in(bucket), divisor_of(step));
     case HookPrimitive::draw:
+      return power_sgd().draw(step, next);
     case HookPrimitive::orthogonalize:
+      return power_sgd().orthogonalize(does.target, step, next);
     case HookPrimitive::multiply:
-      return run_power_sgd(data, does, what, step, bucket);
+      return power_sgd().multiply(does.target, step, data.values.in(bucket));
     case HookPrimitive::observe:
     case HookPrimitive::quantize:
     case HookPrimitive::dequantize:
@@ -149,25 +159,6 @@ void HookData::run(const Bucket& what, int index, const CommStep& step, std::spa
     case HookPrimitive::broadcast:
       throw std::invalid_argument(
           fmt::format("no kernel of a comm hook: {}", name_of(step.action)));
-  }
-}
-
-void HookData::run_power_sgd(BucketData& data, const ActionMeaning& does, const Bucket& what,
-                             const CommStep& step, std::span<float> bucket) {
-  PowerSgdBucket& power_sgd = power_sgd_of(data, what, bucket.size());
-  const Values values = data.values.in(bucket);
-  const PowerSgdBucket::NextSeed next = [this] { return next_seed(); };
-  switch (does.primitive) {
-    case HookPrimitive::pack:
-      return power_sgd.pack(step, values, next);
-    case HookPrimitive::unpack:
-      return power_sgd.unpack(step, values, divisor_of(step));
-    case HookPrimitive::draw:
-      return power_sgd.draw(step, next);
-    case HookPrimitive::orthogonalize:
-      return power_sgd.orthogonalize(does.target, step, next);
-    default:
-      return power_sgd.multiply(does.target, step, values);
   }
 }
 

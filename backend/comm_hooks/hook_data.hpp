@@ -81,8 +81,6 @@ class HookData {
                                        std::size_t elements);
   Values numbers_of(BucketData& data, HookPiece piece, const Bucket& what, const CommStep& step,
                     std::span<float> bucket);
-  void run_power_sgd(BucketData& data, const ActionMeaning& does, const Bucket& what,
-                     const CommStep& step, std::span<float> bucket);
   void run_quantization(BucketData& data, HookPrimitive primitive, const CommStep& step,
                         std::span<float> bucket) const;
   void run_plugin(BucketData& data, HookPrimitive primitive, const Bucket& what,

@@ -14,7 +14,7 @@
 namespace ddpsim {
 namespace {
 
-/// Magnitudes compare as these, NaN included.
+/// Maps a value to a whole number: magnitudes compare as these numbers do, and NaN is the largest.
 std::uint32_t magnitude(float value) {
   return std::bit_cast<std::uint32_t>(value) & 0x7fffffffU;
 }

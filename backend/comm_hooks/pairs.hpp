@@ -21,7 +21,7 @@ struct Pairs {
 /// Throws std::invalid_argument for more values than an index can tell apart.
 Pairs select_largest(std::span<const float> values, std::size_t count);
 
-/// Bytes of so many pairs; `wire` has as many.
+/// The bytes that `count` pairs take on the wire; `write` wants a `wire` of that size.
 std::size_t wire_size(std::size_t count, DType type);
 void write(const Pairs& pairs, DType type, std::span<std::byte> wire);
 

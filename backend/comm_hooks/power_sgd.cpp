@@ -36,9 +36,18 @@ Values PowerSgdBucket::numbers(HookPiece piece, DType type, std::size_t data_siz
       return resized(input_, data_size);
     case HookPiece::error:
       return resized(error_, data_size);
-    default:
-      throw std::logic_error("not a piece of PowerSGD");
+    case HookPiece::none:
+    case HookPiece::data:
+    case HookPiece::matrix:
+    case HookPiece::scales:
+    case HookPiece::codes:
+    case HookPiece::pairs:
+    case HookPiece::own_part:
+    case HookPiece::plugin_payload:
+    case HookPiece::parameters:
+      break;
   }
+  throw std::logic_error("not a piece of PowerSGD");
 }
 
 void PowerSgdBucket::pack(const CommStep& step, const Values& data, const NextSeed& next) {

@@ -20,8 +20,8 @@ QuantizedBucket::QuantizedBucket(QuantizationChannels channels, std::size_t elem
       scales_(2 * static_cast<std::size_t>(channels.count)),
       codes_(static_cast<std::size_t>(channels.padded())) {}
 
-/// f(first, count, channel) for every channel's elements, without those that only fill it up:
-/// nobody reads them.
+/// Calls f(first, count, channel) for the elements of every channel. The padding behind the last
+/// element is left out, since nobody reads it.
 template <class Function>
 void QuantizedBucket::each_channel(Function f) const {
   const auto width = static_cast<std::size_t>(channels_.width);

@@ -45,7 +45,8 @@ class Values {
       std::ranges::copy(from, wide_.begin());
   }
 
-  /// f(piece, begin) on pieces of a Room that follow each other, to be read.
+  /// Calls f(piece, begin) on one piece after the other, each as long as a Room at most. Pieces are
+  /// only read.
   template <class Function>
   void each(Function f) const {
     Room room;
@@ -71,7 +72,8 @@ class Values {
   std::span<std::uint16_t> narrow_;
 };
 
-/// f(a, b) on pieces: a is changed, b read; of one length.
+/// Calls f(piece of a, piece of b) for all pieces: those of a are changed, those of b are read.
+/// Both have one length.
 template <class Function>
 void combine(const Values& a, const Values& b, Function f) {
   assert(a.size() == b.size());
@@ -134,7 +136,8 @@ class Numbers {
   std::vector<std::uint16_t> narrow_;
 };
 
-/// All of them in fp32, for what cannot be done piece by piece: where they lie, or a copy.
+/// All values in fp32, for what cannot be done piece by piece: the values themselves if they are
+/// fp32, else a copy.
 class InFull {
  public:
   explicit InFull(Values values)

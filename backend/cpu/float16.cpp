@@ -61,7 +61,7 @@ DDPSIM_INLINE std::int64_t count_from(std::uint32_t first, const float* values, 
   }
   return sum;
 }
-/// Those whose exponent has all its bits.
+/// Counts the values whose exponent has all bits set: infinities and NaN.
 DDPSIM_INLINE std::int64_t count_exponent(std::uint16_t exponent, const std::uint16_t* values,
                                           std::size_t count) {
   std::int64_t sum = 0;

@@ -9,7 +9,7 @@
 namespace ddpsim {
 namespace {
 
-/// As the kernel defines it; Debian 12's headers do not.
+/// The kernel's struct sched_attr, which the headers of Debian 12 do not declare.
 struct SchedulerAttributes {
   std::uint32_t size = sizeof(SchedulerAttributes);
   std::uint32_t policy = SCHED_OTHER;

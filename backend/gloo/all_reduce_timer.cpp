@@ -45,7 +45,8 @@ std::vector<Duration> AllReduceTimer::time(Bytes size, int count, bool waiting) 
   });
   const std::vector<Instant> starts = connection_.latest(arrivals);
   std::vector<Duration> times;
-  // Waiting for the other ranks between them is part of what a wait costs.
+  // Where the host waits for each all-reduce, the time until the other ranks are there again
+  // belongs to the cost of waiting.
   for (std::size_t i = 1; i < starts.size(); ++i)
     times.push_back(ends[i] - (waiting ? ends[i - 1] : starts[i]));
   return times;

@@ -22,9 +22,10 @@ class BackgroundLoad {
   /// This rank has computed.
   void computed() { computed_ = true; }
 
-  /// When this rank reached each of them.
+  /// When this rank reached each background all-reduce.
   std::vector<Instant> arrivals() const;
-  /// Puts what became of them into `run`, given when the last rank reached each.
+  /// Writes the figures of the background into `run`. `last`: when the last rank reached each
+  /// all-reduce.
   void report(std::span<const Instant> last, Instant computed_at, RankRun& run) const;
 
  private:

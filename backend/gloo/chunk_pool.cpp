@@ -11,7 +11,8 @@
 namespace ddpsim {
 namespace {
 
-/// Where this thread puts what it reads once more: another may be at the same place.
+/// Memory of this thread for results that repeat others: two threads may work on the same place of
+/// the output.
 std::span<float> repeats_of_thread(std::size_t length) {
   thread_local std::vector<float> repeats;
   if (repeats.size() < length) repeats.resize(length);

@@ -27,7 +27,8 @@ class CommunicationThreads {
   /// Sets how many queues there are and how many jobs each runs at a time. Call only while idle.
   void arrange(std::size_t queues, int at_once);
 
-  /// The ticket to wait with; tickets count up from 1. It begins once those in `after` have ended.
+  /// Hands over a job, which begins once the jobs of the tickets in `after` have ended. Returns its
+  /// ticket, for `wait`; tickets count up from 1.
   std::uint64_t submit(std::function<void()> job, std::size_t queue = 0,
                        std::vector<std::uint64_t> after = {});
   /// Blocks until the job of this ticket has ended.

@@ -3,8 +3,8 @@
 namespace ddpsim {
 namespace {
 
-/// For the message to reach every rank, also one whose scheduler looks only at clock ticks (4 ms at
-/// 250 Hz).
+/// How far ahead a common start is agreed on: the message must reach every rank first, even one
+/// whose scheduler acts only at clock ticks (4 ms at 250 Hz).
 constexpr Duration head_start = std::chrono::milliseconds{5};
 
 }  // namespace

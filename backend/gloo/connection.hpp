@@ -29,7 +29,7 @@ class Connection {
   /// Since the step began.
   Instant now() const { return clock_.now(); }
 
-  /// Makes `call` on a communication thread, and returns when it has.
+  /// Makes `call` on a communication thread and returns when the call has ended.
   template <typename Call>
   void on_thread(Call call) {
     threads_.wait(threads_.submit(call));

@@ -33,7 +33,7 @@ class HandedOver {
   /// Blocks until everything has ended, background all-reduces too.
   void finish();
 
-  /// Collectives that were handed over, and when this rank reached each of them.
+  /// The collectives that were handed over, and when this rank reached one.
   std::vector<std::uint32_t> collectives() const;
   Instant arrival(std::uint32_t index) const { return arrivals_[index]; }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
 #include "backend/cpu/gemm.hpp"
 #include "backend/gloo/busy.hpp"
 
@@ -69,9 +71,34 @@ void Kernels::run(const Schedule& schedule, const Task& task) {
       return copy(memory_.gradient(task.parameter), memory_.slice(task.parameter));
     case Operation::optimizer:
       return optimize(task);
-    default:
-      // Nothing is computed: what hooks do is not here, and the workload says what is unused.
-      return;
+    case Operation::search_unused:  // the workload says which parameters are unused
+    case Operation::outside:
+    case Operation::synchronize:
+      return;  // they only take the host time
+    case Operation::hook:
+    case Operation::gradient_hook:
+    case Operation::module_hook:
+    case Operation::all_reduce:
+    case Operation::broadcast:
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+    case Operation::wait:
+    case Operation::meet:
+    case Operation::pause:
+    case Operation::copy_to_host:
+    case Operation::copy_to_device:
+    case Operation::cast:
+    case Operation::correct:
+    case Operation::pack:
+    case Operation::draw:
+    case Operation::multiply:
+    case Operation::orthogonalize:
+    case Operation::quantize:
+    case Operation::dequantize:
+    case Operation::select:
+    case Operation::own_kernel:
+      throw std::invalid_argument(fmt::format(
+          "{} outside of a comm hook is no kernel of the gloo backend", name_of(task.operation)));
   }
 }
 

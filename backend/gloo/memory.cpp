@@ -77,7 +77,8 @@ Memory::Memory(const Workload& workload, Optimizer optimizer, int rank)
     buffer_bytes = std::max(buffer_bytes, group.size.count);
   buffers_.assign(2 * static_cast<std::size_t>(buffer_bytes), 0);
 
-  // Gradients first: what writes one must not read a parameter, which changes from step to step.
+  // Gradients are bound before weights: a kernel that writes a gradient must not read a parameter,
+  // which changes from step to step.
   auto gradients = bind_gradients(workload);
   for (std::size_t layer = 0; layer < gradients.size(); ++layer)
     for (std::size_t k = 0; k < gradients[layer].size(); ++k)
@@ -143,7 +144,8 @@ void Memory::arrange(const Schedule& schedule) {
   if (sends_parameters) join_parameters(schedule);
 }
 
-/// Each bucket's parameters move together, in its order, unless they lie so.
+/// Moves the parameters of each bucket next to each other, in the bucket's order, unless they lie
+/// so already.
 void Memory::join_parameters(const Schedule& schedule) {
   std::vector<std::int32_t> order;
   bucket_parameters_.clear();

@@ -35,8 +35,8 @@ class Memory {
   /// Where the gradient of the current schedule is.
   std::span<float> gradient(std::int32_t index) { return gradients_[at(index)]; }
   std::span<const float> gradient(std::int32_t index) const { return gradients_[at(index)]; }
-  /// Where backward writes it: the gradient itself in the first micro-batch, later what is then
-  /// added to it.
+  /// Where the backward pass writes a gradient: to the gradient itself in the first micro-batch; in
+  /// later ones to memory that is then added to it.
   std::span<float> written(std::int32_t index, int micro_batch) {
     return micro_batch == 0 ? gradients_[at(index)] : fresh_[at(index)];
   }
@@ -57,7 +57,8 @@ class Memory {
   /// Room for a result that nobody reads, of any kernel of the workload.
   float* scratch() { return scratch_.data(); }
   std::int64_t scratch_size() const { return static_cast<std::int64_t>(scratch_.size()); }
-  /// A group of buffers as one tensor; two, one after the other, have room of their own.
+  /// A group of the network's buffers as one tensor. Two groups that follow each other do not
+  /// overlap.
   std::span<char> buffers(std::int32_t group, Bytes size) {
     const std::size_t room = buffers_.size() / 2;
     return std::span(buffers_).subspan(at(group) % 2 * room, static_cast<std::size_t>(size.count));

@@ -16,6 +16,10 @@ namespace {
 /// What ranks tell each other first: nine numbers, as ProcessGroupGloo's do. Height, width, rows.
 using Shape = std::array<std::int64_t, 9>;
 
+[[noreturn]] void refuse_message(Message message) {
+  throw std::invalid_argument(fmt::format("{} is no part of a sparse gradient", name_of(message)));
+}
+
 std::vector<std::int64_t> some_rows(std::int64_t height, std::int64_t count, std::uint64_t seed) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(height)), some;
   std::iota(all.begin(), all.end(), 0);
@@ -72,9 +76,22 @@ std::size_t SparseGradients::payload(std::int32_t parameter, Message message) co
       return sparse.rows.size() * sizeof(std::int64_t);
     case Message::sparse_values:
       return sparse.mine.size() * sizeof(float);
-    default:
+    case Message::sparse_shape:
       return sizeof(Shape);
+    case Message::gradients:
+    case Message::buffers:
+    case Message::own:
+    case Message::bucket_indices:
+    case Message::bucket_lengths:
+    case Message::used_map:
+    case Message::active_ranks:
+    case Message::early_end:
+    case Message::buffer_source:
+    case Message::will_sync:
+    case Message::parameters:
+      break;
   }
+  refuse_message(message);
 }
 
 void SparseGradients::gather(std::int32_t parameter, Message message, std::span<float> gradient,
@@ -85,9 +102,22 @@ void SparseGradients::gather(std::int32_t parameter, Message message, std::span<
       return gather_rows(sparse, communicator, tag);
     case Message::sparse_values:
       return gather_values(sparse, gradient, communicator, tag);
-    default:
+    case Message::sparse_shape:
       return gather_shape(sparse, communicator, tag);
+    case Message::gradients:
+    case Message::buffers:
+    case Message::own:
+    case Message::bucket_indices:
+    case Message::bucket_lengths:
+    case Message::used_map:
+    case Message::active_ranks:
+    case Message::early_end:
+    case Message::buffer_source:
+    case Message::will_sync:
+    case Message::parameters:
+      break;
   }
+  refuse_message(message);
 }
 
 void SparseGradients::gather_shape(Gradient& gradient, Communicator& communicator,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 
 namespace ddpsim {
 namespace {
@@ -16,9 +17,16 @@ std::span<char> chars_of(std::span<Value> values) {
 void StepCollectives::run(std::uint32_t index, std::uint32_t tag) {
   const Task& task = schedule_.tasks[index];
   if (task.step != nobody) return run_hook_step(task, tag);
-  if (task.operation == Operation::all_gather) return gather_sparse(task, tag);
-  if (task.operation == Operation::all_reduce) return reduce(index, tag);
-  broadcast(index, tag);
+  switch (collective_of(task.operation)) {
+    case CollectiveOperation::all_gather:
+      return gather_sparse(task, tag);
+    case CollectiveOperation::all_reduce:
+      return reduce(index, tag);
+    case CollectiveOperation::broadcast:
+      return broadcast(index, tag);
+    case CollectiveOperation::reduce_scatter:  // check_schedule has refused it
+      throw std::invalid_argument("the gloo backend has no reduce-scatter outside of comm hooks");
+  }
 }
 
 void StepCollectives::reduce(std::uint32_t index, std::uint32_t tag) {
@@ -69,14 +77,14 @@ void StepCollectives::run_hook_step(const Task& task, std::uint32_t tag) {
 
 void StepCollectives::communicate(const Task& task, const CommStep& step,
                                   const HookData::Payload& payload, std::uint32_t tag) {
-  switch (task.operation) {
-    case Operation::all_gather:
+  switch (collective_of(task.operation)) {
+    case CollectiveOperation::all_gather:
       return communicator_.all_gather(payload.mine, payload.all, tag);
-    case Operation::broadcast:
+    case CollectiveOperation::broadcast:
       return communicator_.broadcast(chars_of(payload.mine), 0, tag);
-    case Operation::reduce_scatter:
+    case CollectiveOperation::reduce_scatter:
       return communicator_.ring_reduce(payload.type, payload.mine, everyone(), false, tag);
-    default:
+    case CollectiveOperation::all_reduce:
       if (step.group > 0)
         return communicator_.ring_reduce(payload.type, payload.mine, group_of(step.group), true,
                                          tag);

@@ -70,15 +70,10 @@ void StepExecutor::execute(std::uint32_t index) {
   if (task.operation == Operation::pause) return hand_over_pause(index, times);
   if (task.step != nobody) return execute_hook_step(index, times);
   if (is_collective(task.operation)) return issue_collective(index, times);
-  switch (task.operation) {
-    case Operation::hook:
-      return call_hook(task, times);
-    case Operation::gradient_hook:
-    case Operation::module_hook:
-      return run_user_hook(task, times);
-    default:
-      return compute(task, times);
-  }
+  if (task.operation == Operation::hook) return call_hook(task, times);
+  if (task.operation == Operation::gradient_hook || task.operation == Operation::module_hook)
+    return run_user_hook(task, times);
+  compute(task, times);
 }
 
 bool StepExecutor::is_others(const Task& task) const {
@@ -170,7 +165,31 @@ void StepExecutor::compute_hook_step(const Task& task) {
     case HookPrimitive::update:
       if (!is_others(task)) devices_.kernels.update(bucket);
       return;
-    default:
+    case HookPrimitive::cast:
+    case HookPrimitive::divide:
+    case HookPrimitive::scale:
+    case HookPrimitive::copy:
+    case HookPrimitive::add:
+    case HookPrimitive::subtract:
+    case HookPrimitive::pad:
+    case HookPrimitive::unpad:
+    case HookPrimitive::pack:
+    case HookPrimitive::unpack:
+    case HookPrimitive::draw:
+    case HookPrimitive::orthogonalize:
+    case HookPrimitive::multiply:
+    case HookPrimitive::observe:
+    case HookPrimitive::quantize:
+    case HookPrimitive::dequantize:
+    case HookPrimitive::select:
+    case HookPrimitive::spread:
+    case HookPrimitive::touch:
+    case HookPrimitive::plugin_before:
+    case HookPrimitive::plugin_after:
+    case HookPrimitive::all_reduce:
+    case HookPrimitive::reduce_scatter:
+    case HookPrimitive::all_gather:
+    case HookPrimitive::broadcast:
       devices_.hook_data->run(bucket, task.bucket, step, devices_.memory.bucket(task.bucket));
   }
 }

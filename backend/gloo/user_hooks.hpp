@@ -22,7 +22,7 @@ namespace ddpsim {
 ///              element), so a step repeats its gradients
 ///     chunks   the layer's output copied by a pool of threads, piece by piece
 ///
-/// It knows which gradients are complete, so that a plugin that asks for one that is not is told.
+/// Keeps track of which gradients are complete: a plugin that asks for another one gets an error.
 class UserHooks {
  public:
   /// `plugins` may be null; all must outlive this object.

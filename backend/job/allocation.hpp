@@ -21,8 +21,8 @@ struct Allocation {
 ///     PBS_NODEFILE   a file with a line for each task, which is the name of its host
 ///     LSB_HOSTS      the name of its host for each task, between blanks
 ///
-/// Of PBS and LSF one host with several places counts as one task. What is no number there counts
-/// as one. Throws std::invalid_argument as rank_from_environment does.
+/// Under PBS and LSF a host with several places counts as one task. A count that is no number is
+/// taken for one. Throws std::invalid_argument as rank_from_environment does.
 std::optional<Allocation> allocation_left_alone();
 
 }  // namespace ddpsim

@@ -70,7 +70,7 @@ class Communicator {
   /// Makes `call`, which waits for other ranks through `context`, with patience() for each wait.
   /// What goes wrong meanwhile becomes a DeviceError of one line that begins with `what`.
   void guarded(const char* what, const std::function<void()>& call);
-  /// How long a single wait may last: the watchdog ends those that are in vain, long before.
+  /// How long a single wait may last. The watchdog ends waits that are in vain long before that.
   static constexpr std::chrono::milliseconds patience() { return std::chrono::hours{24 * 7}; }
 
   /// Ends every call under way on this rank with an error.

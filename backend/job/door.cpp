@@ -95,7 +95,8 @@ void Door::accept_guests() {
     const int socket = accept4(listening_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (socket < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (socket < 0) {
-      // None waits; or this process has all the sockets it may have, perhaps not for long.
+      // Either nobody waits at the door, or this process has as many sockets as it may have,
+      // perhaps not for long.
       if (errno != EAGAIN) std::this_thread::sleep_for(without_sockets);
       return;
     }

@@ -72,7 +72,7 @@ std::string file_of(const std::string& key) {
   return name;
 }
 
-/// A name that nobody can have foreseen.
+/// A random file name, which nobody else can have made before.
 std::string unheard_of() {
   std::uint64_t number = 0;
   if (getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number))
@@ -80,7 +80,7 @@ std::string unheard_of() {
   return fmt::format(".part-{:016x}", number);
 }
 
-/// What was opened, if it is a plain file; none if there is nothing of that name.
+/// Opens the file of a key, which must be a plain file. None if there is no file of that name.
 std::optional<int> open_key(const Folder& folder, const std::string& key) {
   const std::string name = file_of(key);
   const auto refuse = [&](const std::string& what) {

@@ -50,7 +50,7 @@ class GuardedPair : public tcp::Pair {
     handleConnected();
   }
 
-  /// Gloo's own leaves those who wait for this pair until their time is over.
+  /// Wakes those who wait for this pair; Gloo's own close() lets them wait until their timeout.
   void close() override {
     const std::lock_guard lock(m_);
     if (state_ != CLOSED && ex_ == nullptr) signalException("the connection was ended");
@@ -85,7 +85,8 @@ class GuardedPair : public tcp::Pair {
   }
 
  private:
-  /// Back to where a pair is before it listens, whoever has connected since.
+  /// Brings the pair back to the state it has before it listens; whoever has connected since is
+  /// dropped.
   void stop_listening() {
     const std::lock_guard lock(m_);
     if (fd_ >= 0) {

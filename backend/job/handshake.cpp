@@ -195,7 +195,7 @@ bool Guest::proven(const Secret& secret) const {
 Guest::State Guest::advance(const Secret& secret, std::uint32_t self) {
   static_assert(sizeof(received_) == greeting_size);
   for (;;) {
-    // Not a byte more than the message: what follows the last one is Gloo's.
+    // Reads the message and not a byte more: what follows the last message is for Gloo.
     const std::size_t wanted = answered_ ? sizeof(Number) : greeting_size;
     const ssize_t got = recv(socket_, received_.data() + size_, wanted - size_, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;

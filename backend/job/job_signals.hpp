@@ -17,7 +17,8 @@ class JobSignals {
   JobSignals(const JobSignals&) = delete;
   JobSignals& operator=(const JobSignals&) = delete;
 
-  /// The next one, the lowest number first; none if `until` comes before it.
+  /// The next signal, of several the one with the lowest number; none if no signal comes before
+  /// `until`.
   std::optional<siginfo_t> next(
       const std::optional<std::chrono::steady_clock::time_point>& until) const;
 

@@ -22,7 +22,7 @@ struct ModuleHeader {
 /// package), and ../lib/ddpsim (installed).
 std::vector<std::filesystem::path> module_folders();
 
-/// Does any of these folders hold this module?
+/// Does any of the folders that are searched hold this module?
 bool has_module(const std::string& name);
 
 /// The table of a module, which stays loaded from then on; "gpu" is ddpsim_gpu.so. `global`: its

@@ -40,8 +40,8 @@ struct Placement {
 /// Each begins at a multiple of `alignment` bytes.
 std::vector<std::int64_t> gradient_offsets(const Workload& workload, std::int64_t alignment);
 
-/// `offsets`: as above. The store of buckets takes at most Workload::gradient_size().
-/// Throws std::invalid_argument for a schedule with sparse gradients: they are only simulated.
+/// `offsets`: what gradient_offsets gave. The store of buckets takes at most
+/// Workload::gradient_size().
 Placement place(const Schedule& schedule, const Workload& workload,
                 const std::vector<std::int64_t>& offsets);
 

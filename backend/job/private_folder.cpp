@@ -30,14 +30,16 @@ bool has_our_name(const std::string& name) {
   return name.size() == pattern.size() && name.starts_with(pattern.substr(0, fixed));
 }
 
-/// Is this open folder one of this user's, for its owner alone, and not of just now?
+/// Does the open folder belong to this user, is it closed to all others, and was it not changed
+/// just now?
 bool may_be_abandoned(int folder) {
   struct stat status {};
   return fstat(folder, &status) == 0 && status.st_uid == geteuid() &&
          (status.st_mode & 0777) == 0700 && time(nullptr) - status.st_mtime > youngest;
 }
 
-/// Empty, or with the mark of a job and nothing but plain files beside it.
+/// Is the folder empty, or does it hold the mark of a job and nothing but plain files beside the
+/// mark?
 bool holds_only_keys(const fs::path& path) {
   std::error_code error;
   bool empty = true, marked = false;

@@ -9,9 +9,9 @@ namespace ddpsim {
 
 /// How long a thread wanted a processor and was given none.
 ///
-/// It looks at the thread now and then: if the thread is ready to run at that moment, it is taken
-/// to have been so since the last look, and what the processor did not give it was lacking. A
-/// thread that sleeps, waits for others or is stopped lacks nothing.
+/// Samples the thread now and then. If the thread is ready to run at a sample, it is taken to have
+/// been ready since the sample before, and the time in which it did not run meanwhile was lacking.
+/// A thread that sleeps, waits for others or is stopped lacks nothing.
 class ProcessorLack {
  public:
   /// Watches the calling thread, which must outlive this object.

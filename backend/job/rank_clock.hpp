@@ -21,8 +21,8 @@ class RankClock {
   /// An instant of rank 0's clock as this rank's clock shows it.
   Instant to_local(Instant of_rank_0) const { return of_rank_0 + offset_; }
 
-  /// An instant, as this rank's clock shows it, that is the same on all ranks and a head start from
-  /// now.
+  /// Agrees on an instant with all ranks, `head_start` from now. Returns it as this rank's clock
+  /// shows it.
   Instant agree_on_start(Duration head_start);
 
   /// The latest of every rank's k-th instant, as this rank's clock shows it. Throws DeviceError if

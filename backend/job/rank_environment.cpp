@@ -27,14 +27,14 @@ std::optional<std::string> value_of(const char* variable) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-/// The first that is set to anything; else empty.
+/// The value of the first variable that is set and not empty; "" if there is none.
 std::string first_of(std::initializer_list<const char*> variables) {
   for (const char* variable : variables)
     if (const auto value = value_of(variable); value && !value->empty()) return *value;
   return {};
 }
 
-/// A value for an error of one line, whatever it holds.
+/// A variable's value as an error of one line shows it, whatever characters it has.
 std::string shown(const std::string& value) {
   constexpr std::size_t most = 40;
   std::string text = value.substr(0, most);

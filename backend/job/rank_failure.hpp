@@ -23,11 +23,11 @@ std::unique_ptr<FirstFailure, UnmapFirstFailure> shared_first_failure();
 /// The code a rank ends with when it fails without one of its own.
 inline constexpr int failure_code = 4;
 
-/// A rank has ended with this code: keeps it if it is the first that is not 0.
+/// Notes that a rank has ended with this code; the first code that is not 0 is kept.
 void note_code(FirstFailure& first, int code);
 
-/// The rank has failed: keeps the code, prints the reason if not many ranks have done so before,
-/// returns `code`.
+/// Notes that the rank has failed with `code`, and prints the reason unless many ranks have printed
+/// theirs before. Returns `code`.
 int report_failure(int rank, FirstFailure& first, int code, const char* reason);
 
 /// After all ranks have ended: says how many have failed whose reasons were not printed.

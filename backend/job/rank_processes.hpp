@@ -7,7 +7,7 @@
 
 namespace ddpsim {
 
-/// The processes of a job that have not been waited for; none outlives this.
+/// The processes of a job that have not been waited for. The destructor ends those that are left.
 class RankProcesses {
  public:
   explicit RankProcesses(int ranks) { running_.reserve(static_cast<std::size_t>(ranks)); }
@@ -19,9 +19,10 @@ class RankProcesses {
   bool any() const { return !running_.empty(); }
   std::vector<int> ranks() const;
   void send(int signal) const;
-  /// Has something stopped all that are left (SIGSTOP), and not continued them?
+  /// Are all processes that are left stopped (SIGSTOP)?
   bool all_stopped() const;
-  /// Waits for those that have ended already: `ended(rank, status)`.
+  /// Reaps the processes that have ended already and calls ended(rank, status) for each; does not
+  /// block.
   void collect(const std::function<void(int rank, int status)>& ended);
 
  private:

@@ -43,7 +43,7 @@ std::string safe_name(const std::string& job) {
 /// it; one that was there before has none, and stays.
 class FileRendezvous : public Rendezvous {
  public:
-  /// `above`: the folder that holds this one, and goes too once it is empty.
+  /// `above`: the folder that holds this one; it is removed as well once it is empty.
   explicit FileRendezvous(Folder folder, std::optional<Folder> above = std::nullopt)
       : above_(std::move(above)), folder_(std::move(folder)), store_(folder_) {
     if (!folder_.was_made()) return;
@@ -157,7 +157,8 @@ std::unique_ptr<Rendezvous> open_redis(const std::string& address, const std::st
   }
   if (host.empty())
     throw std::invalid_argument("--rendezvous redis://: expected redis://host:port");
-  // Gloo's store waits for ever for a port that accepts and never answers: ask first.
+  // Asks the server for an answer first: Gloo's store waits for ever at a port that accepts
+  // connections and never answers.
   const milliseconds patience = std::min<milliseconds>(timeout, std::chrono::seconds{10});
   const timeval limit{patience.count() / 1000, patience.count() % 1000 * 1000};
   const auto cannot = [&](const std::string& why) {
@@ -247,7 +248,7 @@ void Rendezvous::meet(int rank, int ranks, const std::string& agreement, millise
       }
       const std::string theirs = text_of(store().get(key(other)));
       if (theirs == mine) continue;
-      // They need a moment to see that we differ.
+      // The other ranks need a moment to read that this rank's values differ.
       std::this_thread::sleep_for(std::min<milliseconds>(timeout, std::chrono::seconds{1}));
       const std::string their_version = theirs.substr(0, theirs.find('\n'));
       if (their_version != version)

@@ -8,7 +8,8 @@
 namespace ddpsim {
 namespace {
 
-/// Beside those of Gloo's collectives and of aligning clocks. The tag stands above it.
+/// The slot of these messages: another than those of Gloo's collectives and of the alignment of
+/// clocks. The tag of a call is added above it.
 constexpr std::uint64_t ring_slot = std::uint64_t{1} << 41;
 
 /// into += from, numbers of `type`.

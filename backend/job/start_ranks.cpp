@@ -154,7 +154,8 @@ class JobWatch {
     deadline_.reset();
   }
 
-  /// What a rank dies of because we passed it on or sent it needs no line of its own.
+  /// Was the signal passed on or sent to the rank by this process? The end of such a rank needs no
+  /// line of its own.
   bool expected(int number) const {
     return number == asked_ || (phase_ >= Phase::terminating && number == SIGTERM) ||
            (phase_ == Phase::killed && number == SIGKILL);
@@ -169,7 +170,7 @@ class JobWatch {
   int asked_ = 0;  // the signal that asked us to end; SIGINT, once it came
 };
 
-/// What was printed and not yet written; false if it cannot be.
+/// Writes what was printed and is still in buffers; false if it cannot be written.
 bool flush_output() {
   std::cout.flush();
   std::clog.flush();

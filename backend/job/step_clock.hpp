@@ -19,7 +19,7 @@ class StepClock {
 
   Instant now() const { return Instant{clock_.now() - zero_}; }
 
-  // These communicate.
+  // The following functions communicate: all ranks must call them.
   void align() { clock_.align(); }
   Instant agree_on_start() { return clock_.agree_on_start(head_start_); }
   /// The latest of every rank's k-th instant; both count from the step's zero.
@@ -30,7 +30,7 @@ class StepClock {
     while (clock_.now() < agreed) {
     }
   }
-  /// From here on that instant is zero.
+  /// From this call on the agreed instant is zero.
   void begin_at(Instant agreed) { zero_ = agreed; }
 
  private:

@@ -48,7 +48,8 @@ void PulseLine::hang_up() {
 
 void PulseLine::say(const Message& message) {
   if (!open()) return;
-  // A line that is full belongs to a rank that does not listen: its silence is noticed anyway.
+  // A message that finds the connection full is dropped: the rank at the other end does not read,
+  // and its silence is noticed in any case.
   if (send(socket_, &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 &&
       (errno == EPIPE || errno == ECONNRESET))
     broken_ = true;

@@ -91,7 +91,7 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// While it lives a call is under way that needs the other ranks.
+  /// As long as an object of this class lives, a call is under way that needs the other ranks.
   class Waiting {
    public:
     explicit Waiting(Watchdog* watchdog) : watchdog_(watchdog) {
@@ -108,7 +108,7 @@ class Watchdog {
     std::uint64_t number_ = 0;
   };
 
-  /// Why the watchdog has ended the connections; empty: it has not.
+  /// Why the watchdog has ended the connections; empty if it has not ended them.
   std::string reason() const;
 
  private:

@@ -23,7 +23,8 @@ std::optional<MeasuredInterference> MeasureInterference::beside(Bytes size, bool
   if (many * settings_.step_seconds > 3 * in_seconds(settings_.patience)) return std::nullopt;
   const Schedule alone = repeated(without_communication(step_), many);
   if (!measure_rounds(alone, with_background(alone, size, pause), size, pause)) return std::nullopt;
-  // Where the stream began late or ran dry at times, the slowdown is that of the times it did not.
+  // Where the stream of all-reduces began late or ran dry now and then, the slowdown is scaled to
+  // the time in which all-reduces were under way.
   const double busy = in_seconds(middle([](const Round& round) { return round.met; })) /
                       in_seconds(middle([](const Round& round) { return round.slow; }));
   if (any_rank(backend_, busy < (one_by_one ? 0.1 : 0.3) || transfers_.empty()))

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "backend/nccl/gpu_hook_data.hpp"
+#include "backend/nccl/comm_hook/gpu_hook_data.hpp"
 #include "model/schedule/simulated_only.hpp"
 
 namespace ddpsim {

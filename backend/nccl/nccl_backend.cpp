@@ -10,9 +10,9 @@
 #include "backend/cpu/priority.hpp"
 #include "backend/device_error.hpp"
 #include "backend/nccl/check_gpu_schedule.hpp"
-#include "backend/nccl/gpu_all_reduce_timer.hpp"
-#include "backend/nccl/gpu_step.hpp"
-#include "backend/nccl/nccl_profiler.hpp"
+#include "backend/nccl/step/gpu_all_reduce_timer.hpp"
+#include "backend/nccl/step/gpu_step.hpp"
+#include "backend/nccl/step/nccl_profiler.hpp"
 #include "backend/version.hpp"
 
 namespace ddpsim {

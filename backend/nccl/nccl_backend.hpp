@@ -6,8 +6,8 @@
 
 #include "backend/backend.hpp"
 #include "backend/job/rendezvous.hpp"
-#include "backend/nccl/gpu.hpp"
-#include "backend/nccl/gpu_link.hpp"
+#include "backend/nccl/collectives/gpu_link.hpp"
+#include "backend/nccl/device/gpu.hpp"
 
 namespace ddpsim {
 

@@ -25,7 +25,7 @@ struct Registration {
   void fail(std::string text) {
     if (problem.empty()) problem = std::move(text);
   }
-  /// Is it one?
+  /// Is `given` a name that a hook may have? If not, the first problem is kept.
   bool name(const char* given) {
     if (given == nullptr) {
       fail("it registers a hook without a name");

@@ -28,14 +28,14 @@ class Plugins {
   /// no hooks, a name that is taken).
   void load(const std::filesystem::path& file);
 
-  /// None: no plugin has it.
+  /// The hook of that name; null if no plugin has registered one.
   const GradientHook* gradient_hook(const std::string& name) const;
   const CommHook* comm_hook(const std::string& name) const;
 
   /// Throws std::invalid_argument, naming what there is instead, if no plugin has the gradient
   /// hook.
   void check_gradient_hook(const std::string& name) const;
-  /// Throws likewise for a comm hook, and if it sends another type of payload.
+  /// The check of a comm hook; throws too if the hook sends another type of payload.
   void check_comm_hook(const std::string& name, DType payload) const;
 
  private:

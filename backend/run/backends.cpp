@@ -1,6 +1,6 @@
 #include "backend/run/backends.hpp"
 
-#include "backend/nccl/gpu_module.hpp"
+#include "backend/nccl/device/gpu_module.hpp"
 
 namespace ddpsim {
 namespace {
@@ -10,7 +10,7 @@ std::string nothing() {
 }
 
 std::string missing_for_nccl() {
-  // A module that was added later will do.
+  // A module that was added after this build counts as well.
   if (DDPSIM_NCCL_BACKEND || has_module("gpu")) return look_for_gpus().problem;
   std::string text;
   if (!DDPSIM_HAS_CUDA)

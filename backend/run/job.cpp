@@ -15,7 +15,7 @@
 #include "backend/job/rank_environment.hpp"
 #include "backend/job/rendezvous.hpp"
 #include "backend/job/start_ranks.hpp"
-#include "backend/nccl/gpu_module.hpp"
+#include "backend/nccl/device/gpu_module.hpp"
 #include "backend/nccl/nccl_backend.hpp"
 #include "backend/plugin/exit_guard.hpp"
 
@@ -25,7 +25,7 @@ namespace {
 /// What NCCL takes on eight H100; left to itself a single rank takes up to 64.
 constexpr int channels_of_a_ring = 24;
 
-/// Before any rank is started, so that it is told once.
+/// Called before any rank is started, so that a missing GPU is reported once and not by every rank.
 void check_gpus(int ranks) {
   const GpuLook look = look_for_gpus();
   if (!look.problem.empty()) throw DeviceError(look.problem);

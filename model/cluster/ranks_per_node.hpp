@@ -11,21 +11,21 @@ namespace ddpsim {
 class RanksPerNode {
  public:
   RanksPerNode(int of_each = 1) : largest_(of_each), smallest_(of_each) {}
-  /// Of each node, in the order of their ranks. Where all are equal this is that one number, and
-  /// who asks has to know the number of nodes. Throws std::invalid_argument if there is no node, or
-  /// one without ranks.
+  /// The ranks of each node, in the order of the nodes. Where all numbers are equal, only that one
+  /// number is kept, and the number of nodes is not. Throws std::invalid_argument if there is no
+  /// node, or one without ranks.
   explicit RanksPerNode(std::vector<int> of_each);
 
   bool equal() const { return of_each_.empty(); }
   int largest() const { return largest_; }
   int smallest() const { return smallest_; }
-  /// Ranks of so many nodes; of unequal ones, of all there are.
+  /// Ranks of `nodes` nodes together. If nodes are unequal, `nodes` must be all of them.
   int total(int nodes) const { return nodes * largest_ - lacking_; }
-  /// Ranks that smaller nodes lack of what the largest has.
+  /// How many ranks there would be more if every node had as many as the largest.
   int lacking() const { return lacking_; }
 
   const std::vector<int>& of_each() const { return of_each_; }  ///< empty: all are equal
-  /// The first of these nodes.
+  /// The ranks of the first `nodes` nodes.
   RanksPerNode first(int nodes) const;
   /// Which of its node's ranks a rank of the job is, both from 0.
   int place_of(int rank) const;

@@ -38,7 +38,7 @@ const std::array<Terms, 7> gemm_choices{{{arithmetic},
                                          {constant, arithmetic, bandwidth}}};
 const std::array<Terms, 3> streaming_choices{{{bandwidth}, {constant}, {constant, bandwidth}}};
 
-/// A law of more terms must be nearer by this, in relative error of each point, to be worth them.
+/// How much nearer a law of more terms must be to be preferred, in relative error of each point.
 constexpr double indistinguishable = 1e-6;
 /// Columns whose directions differ by less cannot be told apart.
 constexpr double least_angle = 1e-9;
@@ -55,7 +55,8 @@ double amount(const Point& point, Term term) {
   return 0;
 }
 
-/// The coefficients of these terms, all positive; nothing if they are not, or not determined.
+/// Least squares for the coefficients of these terms; none unless the points determine them and all
+/// are positive.
 std::optional<Eigen::VectorXd> solve(const std::vector<Point>& points, const Terms& terms) {
   const auto rows = static_cast<Eigen::Index>(points.size());
   const auto columns = static_cast<Eigen::Index>(terms.size());
@@ -135,7 +136,7 @@ std::vector<Point> points_of(const std::vector<MeasuredWork>& tasks, std::option
   return points;
 }
 
-/// `fitted`, or the most of `term` per second that was seen where the law has no such term.
+/// The rate of a term: `fitted`, or, where the law has no such term, the highest rate of any point.
 double rate(double fitted, const std::vector<Point>& points, Term term) {
   if (std::isfinite(fitted)) return fitted;
   double best = 0;

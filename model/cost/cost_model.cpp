@@ -15,17 +15,19 @@ namespace {
 /// assumption (a node is an operation of the forward pass).
 constexpr Duration graph_walk_per_operation = std::chrono::microseconds{1};
 
+/// The collective as NCCL's tables know it.
 Collective kind_of(Operation operation) {
-  switch (operation) {
-    case Operation::all_gather:
-      return Collective::all_gather;
-    case Operation::reduce_scatter:
-      return Collective::reduce_scatter;
-    case Operation::broadcast:
-      return Collective::broadcast;
-    default:
+  switch (collective_of(operation)) {
+    case CollectiveOperation::all_reduce:
       return Collective::all_reduce;
+    case CollectiveOperation::all_gather:
+      return Collective::all_gather;
+    case CollectiveOperation::reduce_scatter:
+      return Collective::reduce_scatter;
+    case CollectiveOperation::broadcast:
+      return Collective::broadcast;
   }
+  return Collective::all_reduce;
 }
 
 /// The kernel a piece of work asks for, as the law of kernels takes it.
@@ -251,7 +253,8 @@ WorkCost CostModel::collective_cost(const Work& work) const {
   return cost;
 }
 
-/// Among all ranks, or those of a group: of one node, where they fit in one.
+/// The price of a collective among all ranks, or among a group of ranks: within one node if the
+/// group fits in a node.
 CollectiveCost CostModel::among(const Work& work) const {
   const Collective kind = kind_of(work.operation);
   if (work.group == 0) return collective.of(kind, work.payload);

@@ -54,7 +54,8 @@ class CostModel {
   bool synchronous = false;         ///< kernels run on the host thread
   double backward_beside_hook = 1;  ///< as in Calibration
   double slowest_rank = 1;          ///< its computation takes so much longer than a typical one's
-  /// No step is shorter, whatever it computes: a node makes its ranks' batches no quicker.
+  /// The shortest step there is, whatever it computes: the time in which a node makes its ranks'
+  /// batches.
   Duration least_step{};
   int ranks = 1;
   int ranks_per_node = 1;  ///< of the largest node
@@ -78,7 +79,7 @@ class CostModel {
 /// unknown) makes likely, else as the cluster's skew does. One rank: 1.
 double slowest_rank(const CalibratedCluster& cluster, double step_spread);
 
-/// Where that is from.
+/// Where the pace of the slowest rank is known from.
 enum class SkewSource : std::uint8_t {
   calibration,  ///< measured in the job itself
   profile,      ///< its spread from step to step

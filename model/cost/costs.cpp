@@ -3,7 +3,7 @@
 namespace ddpsim {
 namespace {
 
-/// Does it take the rank's own computing speed?
+/// Does the time of this work depend on the rank's own computing speed?
 bool is_computed(const Schedule& schedule, const Work& work) {
   if (traits_of(work.operation).kind == OperationTraits::Kind::transfer) return false;
   if (is_collective(work.operation)) return false;

@@ -27,8 +27,8 @@ double lost_beside_compute(const Cluster& cluster) {
   return nvlink ? Law::lost_over_nvlink : Law::lost_over_pcie;
 }
 
-/// Where a host that moves so many bytes/s on the bus stands between slow ones and fast ones: 0 to
-/// 1.
+/// Where a host that moves `rate` bytes/s on the bus stands between slow hosts (0) and fast hosts
+/// (1).
 double between_hosts(double rate) {
   if (!(rate > Law::slow_host)) return 0;
   return std::min(1.0, std::log(rate / Law::slow_host) / std::log(Law::fast_host / Law::slow_host));

@@ -211,7 +211,8 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
   const StepTimes between = steps_of(cluster.inter_node, LinkKind::infiniband);
   for (const Collective collective : all_collectives) {
     Candidates& candidates = candidates_[index_of(collective)];
-    // What is forced upon all-reduces says nothing to collectives that do not have it.
+    // An algorithm that the scenario forces upon all-reduces may not exist for other collectives,
+    // so it is not forced upon those.
     const bool all_reduce = collective == Collective::all_reduce;
     const ForcedChoice forced =
         all_reduce ? cluster.forced : ForcedChoice{std::nullopt, cluster.forced.protocol, {}};

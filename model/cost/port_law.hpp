@@ -54,10 +54,10 @@ const PortConstants& fitted_ports();
 /// so between two nodes nearly twice the bytes that a tree would. From 2.5 on NCCL ranks by
 /// estimates (github.com/NVIDIA/nccl/issues/457 and 754).
 ///
-/// Of nodes with unequal numbers of ranks NCCL takes as many channels in each as the node with the
-/// fewest has (src/init.cc: the least of all ranks), so the narrowest node sets the pace of all;
-/// rings pass every rank, and a tree's chain is as long as the largest node's. NVLS is not taken
-/// there: with 7 and 8 ranks NCCL 2.31.2 waited for ever until NVLS was switched off
+/// If nodes have unequal numbers of ranks, NCCL takes as many channels in each node as the node
+/// with the fewest has (src/init.cc: the least of all ranks), so the narrowest node sets the pace
+/// of all; rings pass every rank, and a tree's chain is as long as the largest node's. NVLS is not
+/// taken there: with 7 and 8 ranks NCCL 2.31.2 waited for ever until NVLS was switched off
 /// (github.com/NVIDIA/nccl/issues/2385).
 ///
 /// Limits besides ports: the flags of LL (NCCL's llMaxBw), the channels a scenario allows, and,

@@ -73,7 +73,7 @@ std::int32_t announce_before_forward(StepBuilder& step, std::int64_t ddp_buckets
   ScheduleWriter& writer = step.writer;
   std::int32_t active_ranks = nobody;
   if (training.join) {
-    // Nobody waits for these flags unless the host has to know.
+    // The host waits for a flag only if it has to know its value.
     active_ranks = writer.announce(Operation::all_reduce, Message::active_ranks, flag_size);
     if (training.join->throw_on_early_termination)
       writer.host_reads(writer.announce(Operation::all_reduce, Message::early_end, flag_size));

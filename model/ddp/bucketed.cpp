@@ -138,7 +138,8 @@ class Bucketed : public StrategyTasks {
     if (next_ == in_turn_ && searches(step)) send_used_map(step);
   }
 
-  /// A gradient into its bucket, as section 2.4 of the reference has it.
+  /// Puts a gradient into its bucket as DDP's reducer does (reducer.cpp,
+  /// mark_variable_ready_dense).
   void fill(StepBuilder& step, std::int32_t parameter) const {
     const std::int32_t bucket = step.bucket_of[at(parameter)];
     const bool unused = step.unused(parameter);
@@ -191,8 +192,8 @@ class Bucketed : public StrategyTasks {
     return views_survive(training) || (training.gradient_as_bucket_view && earlier);
   }
 
-  /// Gradients that are views of their bucket need no copy, nor do those an optimizer took in
-  /// there.
+  /// Are results copied back? Gradients that are views of their bucket need no copy, nor do
+  /// gradients that an optimizer has used within the hook.
   static bool copies_back(const Training& training) {
     if (training.comm_hook.kind == CommHookKind::optimizer_overlap) return false;
     return !training.gradient_as_bucket_view || !result_in_bucket(training.comm_hook);
@@ -254,7 +255,8 @@ class Bucketed : public StrategyTasks {
     if (used_map_ != nobody && !map_read) step.writer.await(used_map_);
   }
 
-  /// A static graph's first backward: it has only counted its hooks.
+  /// Sends everything at the end: the first backward pass of a static graph only counts how often
+  /// hooks are called.
   void communicate_late(StepBuilder& step) {
     send_used_map(step);
     read_active_ranks(step);

@@ -124,7 +124,7 @@ struct CommHook {
   explicit operator bool() const { return kind != CommHookKind::none || !wrappers.empty(); }
 };
 
-/// Equal for hooks that keep the same from step to step: every setting, in words.
+/// Every setting of the hook, in words: equal for hooks that keep the same state from step to step.
 std::string state_of(const CommHook& hook);
 
 /// "fp16_compress", "powersgd rank 4", "fp16_compress_wrapper(powersgd rank 1)"

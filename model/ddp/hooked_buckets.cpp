@@ -11,7 +11,7 @@ Stream aside_stream(const StepBuilder& step) {
   return step.writer.device.synchronous ? Stream::communication : Stream::aside;
 }
 
-/// The part of the whole optimizer that these parameters are, by bytes.
+/// The share of the optimizer's work that belongs to these parameters, by their bytes.
 double optimizer_share(const StepWorks& works, const std::vector<std::int32_t>& parameters) {
   Bytes mine;
   for (const std::int32_t index : parameters) mine += works.gradients[at(index)].size;
@@ -74,7 +74,7 @@ bool HookedBuckets::computes_aside(const StepBuilder& step) const {
 }
 
 void HookedBuckets::launch(StepBuilder& step, std::int32_t bucket) {
-  // A hook without collectives is done when what it was given is.
+  // A hook without collectives has its result once the gradients are in the bucket.
   step.launched[at(bucket)] = before_ = step.writer.last_kernel;
   aside_ = false;
   communicator_ = 0;
@@ -94,7 +94,7 @@ void HookedBuckets::launch(StepBuilder& step, std::int32_t bucket) {
   }
 }
 
-/// One step of the hook, behind the one before it.
+/// Adds one step of the hook, which waits for the step before it.
 void HookedBuckets::add_step(StepBuilder& step, std::int32_t bucket, std::size_t index) {
   ScheduleWriter& writer = step.writer;
   const CommStep part = step.bucket(bucket).steps[index];

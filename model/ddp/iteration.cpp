@@ -9,7 +9,7 @@ int rebuilding_iteration(const Training& training) {
   return training.static_graph ? 3 : 2;
 }
 
-/// The last one in which DDP itself does something it will not do again.
+/// The last iteration in which DDP itself does something that it will not do again.
 int last_special(const Training& training) {
   if (training.strategy != Strategy::bucketed) return 0;
   if (rebuilds(training) || is_zero_step(training.comm_hook.kind))
@@ -84,9 +84,21 @@ int first_like(const Training& training, int iteration) {
       if (local % period == 0) return first + (beyond == 0 ? 0 : period - beyond);
       return beyond == 0 ? first + 1 : first;
     }
-    default:
+    case CommHookKind::none:
+    case CommHookKind::allreduce:
+    case CommHookKind::noop:
+    case CommHookKind::fp16_compress:
+    case CommHookKind::bf16_compress:
+    case CommHookKind::quantization_pertensor:
+    case CommHookKind::quantization_perchannel:
+    case CommHookKind::optimizer_overlap:
+    case CommHookKind::zero_step:
+    case CommHookKind::zero_step_interleaved:
+    case CommHookKind::steps:
+    case CommHookKind::plugin:
       return steady;
   }
+  return steady;
 }
 
 std::string phase_label(const Training& training) {

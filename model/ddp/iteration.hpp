@@ -17,13 +17,13 @@ namespace ddpsim {
 // scenario spells out, or strategies other than `bucketed`. Source: reference, sections 1.2 and 2.6
 // (rules R5-R10, R34).
 
-/// Does DDP assign the buckets, and anew once it has seen in what order gradients arrive?
+/// Does DDP assign buckets a second time, once it has seen in what order gradients arrive?
 bool rebuilds(const Training& training);
 
-/// Has it not done so yet?
+/// Is the iteration one before the buckets are assigned for the second time?
 bool before_rebuild(const Training& training);
 
-/// Does it do so as this iteration begins?
+/// Are the buckets assigned for the second time as this iteration begins?
 bool rebuilds_now(const Training& training);
 
 /// A static graph's first: nothing is communicated during backward.
@@ -33,8 +33,8 @@ bool delays_all_reduce(const Training& training);
 /// in.)
 bool views_survive(const Training& training);
 
-/// post_local_sgd: are models averaged once the optimizer has run? In the steady state no step is
-/// one of those.
+/// post_local_sgd: are models averaged once the optimizer has run? The steady state holds no such
+/// step.
 bool averages_models(const Training& training);
 
 /// ZeRO's hooks: do they not know the buckets yet? Until they have seen a backward with the rebuilt

@@ -16,7 +16,8 @@ Bytes gradient_size(const Parameter& parameter) {
                           : parameter.size();
 }
 
-/// Does its gradient lie in its bucket? So do those whose all-reduce is delayed.
+/// Is the parameter's gradient a view of its bucket? Gradients whose all-reduce is delayed are
+/// views too.
 bool is_view(const Workload& workload, std::size_t index, const Training& training) {
   if (training.strategy != Strategy::bucketed || workload.parameters[index].sparse) return false;
   return training.gradient_as_bucket_view ||
@@ -39,7 +40,8 @@ CommMemory hook_memory(const Workload& workload, const Training& training,
   return most;
 }
 
-/// The state of all parameters; under ZeRO's hooks of those a rank owns, and of the rank with most.
+/// The optimizer's state of all parameters. Under ZeRO's hooks: of the parameters that a rank owns,
+/// on the rank that owns most.
 Bytes state_of(const Workload& workload, Optimizer optimizer, const Training& training,
                const Schedule& schedule) {
   const bool zero = training.strategy == Strategy::bucketed &&
@@ -105,7 +107,7 @@ void walk_passes(const Workload& workload, PeakParts forward, PeakParts backward
   for (auto layer = workload.layers.rbegin(); layer != workload.layers.rend(); ++layer) {
     for (auto module = layer->memory.rbegin(); module != layer->memory.rend(); ++module) {
       made += module->gradients;
-      // A gradient that is added to another is there beside it for a moment.
+      // A gradient that is added to an earlier one takes memory beside it for a moment.
       backward.gradients = gradients.there_before ? gradients.all + module->gradients
                                                   : std::min(made, gradients.all);
       reach_in(module->backward_peak, kept, module->backward_working, backward,

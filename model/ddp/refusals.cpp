@@ -155,7 +155,7 @@ Refused delayed_order_refusal(const WorkloadGradients& workload, const Training&
   return std::nullopt;
 }
 
-// What all-reduces that make means do not go with.
+// Settings that cannot be combined with all-reduces that make means.
 
 Refused average_refusal(const WorkloadGradients&, const Training& training) {
   if (training.average == Average::divide) return std::nullopt;
@@ -169,7 +169,7 @@ Refused average_refusal(const WorkloadGradients&, const Training& training) {
   return std::nullopt;
 }
 
-/// What a wrapper of one's own has not.
+/// Settings of DistributedDataParallel that a wrapper of one's own does not have.
 Refused own_buckets_refusal(const WorkloadGradients& workload, const Training& training) {
   if (!training.own_buckets()) return std::nullopt;
   const std::string_view own = training.flattened_buckets ? "flattened_buckets" : "copied_buckets";
@@ -194,7 +194,8 @@ Refused own_buckets_refusal(const WorkloadGradients& workload, const Training& t
 
 // What DDP and comm hooks cannot do with parameters.
 
-/// A dynamic graph that does not look for unused parameters waits for them in vain (rule R35).
+/// Unused parameters: DDP waits for their gradients for ever unless it looks for unused parameters
+/// or the graph is static (rule R35).
 Refused unused_refusal(const WorkloadGradients& workload, const Training& training) {
   if (training.find_unused_parameters || training.static_graph) return std::nullopt;
   for (std::size_t i = 0; i < workload.parameters(); ++i)

@@ -27,7 +27,7 @@ struct StepBuilder {
   std::int32_t bucket_count() { return static_cast<std::int32_t>(buckets().size()); }
 
   bool unused(std::int32_t parameter) const { return works.gradients[at(parameter)].unused; }
-  /// Those of `parameters` that a gradient reaches.
+  /// The ones among `parameters` that get a gradient in this step.
   std::vector<std::int32_t> used(std::vector<std::int32_t> parameters) const;
   /// What copies into buckets and divisions divide by.
   std::int32_t divisor() const;
@@ -38,8 +38,8 @@ struct StepBuilder {
   /// Says which bucket each parameter is in; to be called once all buckets are there.
   void index_buckets();
 
-  /// All-reduces a bucket behind the kernels enqueued so far. `handed_over`: by a hook, in the
-  /// midst of kernels.
+  /// All-reduces a bucket once the kernels enqueued so far have ended. `handed_over`: a gradient
+  /// hook issues it, in the midst of kernels.
   void all_reduce(std::int32_t bucket, bool handed_over);
   /// What follows on an asynchronous device waits for the bucket, while the host goes on; on a
   /// synchronous device the host itself waits.

@@ -13,15 +13,16 @@ class StrategyTasks {
  public:
   virtual ~StrategyTasks() = default;
 
-  /// Makes the buckets, before anything else.
+  /// Makes the buckets; called before all other functions.
   virtual void plan(StepBuilder&) {}
   /// Adds what comes before the module's own forward pass, in every micro-batch.
   virtual void before_forward(StepBuilder&) {}
-  /// Between forward and backward, of every micro-batch that communicates.
+  /// Adds what comes between forward and backward, in every micro-batch that communicates.
   virtual void before_backward(StepBuilder&) {}
-  /// A gradient is complete in its place, in a micro-batch that communicates.
+  /// Adds what follows once a gradient is complete in its place, in a micro-batch that
+  /// communicates.
   virtual void gradient_ready(StepBuilder&, std::int32_t /*parameter*/) {}
-  /// Behind the last gradient, of every micro-batch that communicates.
+  /// Adds what comes after the last gradient, in every micro-batch that communicates.
   virtual void after_backward(StepBuilder&) {}
   /// Does an optimizer run behind the last micro-batch?
   virtual bool optimizer_follows(const StepBuilder&) const { return true; }

@@ -74,7 +74,8 @@ struct InputPipeline {
 /// Uneven inputs: DDP's forward within `join()`, as a rank that still has inputs runs it.
 struct Join {
   bool throw_on_early_termination = false;
-  /// false: by the ranks that still have inputs, which the host reads at the first gradient.
+  /// true: gradients are divided by the number of all ranks; false: by the number of ranks that
+  /// still have inputs, which the host reads at the first gradient.
   bool divide_by_initial_world_size = true;
   /// How many ranks, the last ones, have run out of inputs: they send zeros in every collective of
   /// the others. That costs a step nothing, so only real runs look at it.
@@ -116,7 +117,8 @@ struct Training {
   bool skip_all_reduce_unused_params = false;  ///< buckets that hold nothing else
   bool static_graph = false;
   bool gradient_as_bucket_view = false;
-  /// A bucket's gradients are copied into it together and divided together, once all are there.
+  /// The gradients of a bucket are copied into it by one kernel and divided by one kernel, once all
+  /// are there.
   bool batched_grad_copy = false;
   /// Buckets are a wrapper's of one's own, not DistributedDataParallel's: see own_buckets.cpp. At
   /// most one of the two.

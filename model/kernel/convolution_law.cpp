@@ -34,7 +34,7 @@ KernelTime time_of(double seconds, double memory) {
   return time;
 }
 
-/// Multiplications and additions, those that a stride skips left out.
+/// Multiplications and additions of a convolution; those that a stride skips are not counted.
 double flops_of(const ConvolutionShape& shape) {
   return 2 * real(shape.pictures) * real(shape.places) * real(shape.outputs) *
          real(shape.channels) / real(shape.groups) * real(shape.window);

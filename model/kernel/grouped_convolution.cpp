@@ -121,7 +121,8 @@ double grouped_rate(const ConvolutionShape& shape, DType type, const Machine& ma
     constexpr double first[]{15, 2, 5.5}, last[]{13, 13, 4};
     return (shape.channels_last ? last : first)[direction] * more;
   }
-  // Of a direct kernel, by its rate: that of groups of four in bf16 is that in fp32.
+  // The gradient by a direct kernel, priced by its rate: in bf16 with groups of four the rate is
+  // that of fp32.
   constexpr double direct_gradient = 2e12;
   constexpr double first[]{22, 17, 9}, last[]{19, 16, 16};
   if (!shape.channels_last) return first[direction] * more;

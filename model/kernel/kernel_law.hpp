@@ -68,7 +68,8 @@ KernelTime convolution_time(const ConvolutionShape& shape, DType type, Bytes tra
                             const Machine& machine);
 KernelTime attention_time(const AttentionOperation& operation, DType type, Bytes traffic,
                           const Machine& machine);
-/// `launches`: of the kernel; laws of one launch add a floor for each other.
+/// The time of a kernel that moves memory. `launches`: of the kernel; where the law describes a
+/// single launch, each further launch adds the floor.
 KernelTime pattern_time(const MemoryPattern& pattern, DType type, Bytes traffic, int launches,
                         const Machine& machine);
 

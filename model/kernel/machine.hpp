@@ -31,10 +31,11 @@ struct Machine {
 /// capability 7.0, 7.5 and 8.0, and devices that are not CUDA's) or 128 (6.1, 8.6 and later).
 Machine machine_of(const Device& device);
 
-/// Seconds for so many bytes at a rate measured on the H200, in TB/s.
+/// Seconds that `bytes` take on this machine, at a rate that was measured on the H200, in TB/s.
 double seconds_of(double bytes, double terabytes_per_second, const Machine& machine);
 
-/// The first launch of a kernel that does next to nothing, and the last: busy for so long, seconds.
+/// How long the device is busy with a kernel that does next to nothing: with its first launch, and
+/// with its last. Seconds.
 double floor_of(const Machine& machine);
 
 }  // namespace ddpsim

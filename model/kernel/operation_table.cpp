@@ -9,7 +9,7 @@ namespace {
 /// How far beyond the measured sizes a row goes on.
 constexpr double furthest = 4;
 
-/// Of an enumeration.
+/// The whole number that stands for a member of an enumeration.
 template <typename T>
 std::int64_t number(T value) {
   return static_cast<std::int64_t>(value);

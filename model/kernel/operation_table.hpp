@@ -35,7 +35,7 @@ struct OperationPlace {
 /// memory.
 OperationPlace place_of(const DeviceKernel& kernel);
 
-/// Measured operations by class, those of one class by size.
+/// Measured operations: first by class, within a class by size.
 using OperationRows = std::map<decltype(OperationPlace::of), std::map<double, MeasuredOperation>>;
 /// The rows of a table. Where two operations have the same place, the first one counts.
 OperationRows rows_of(const std::vector<MeasuredOperation>& operations);
@@ -59,14 +59,15 @@ class OperationTable {
     Duration time{};
     KernelSource source = KernelSource::measured;
   };
-  /// The time by the table; none: it does not know the kernel. `law`: the law's time on `device`.
+  /// The kernel's time by the table; none if the table does not know the kernel. `law`: what the
+  /// law says of the kernel on `device`.
   std::optional<Found> find(const DeviceKernel& kernel, Duration law, const Device& device) const;
 
   /// This table for another device: its rows were measured on `measured_on`.
   OperationTable scaled_from(std::shared_ptr<const Device> measured_on) const {
     return OperationTable(rows_, std::move(measured_on));
   }
-  /// Null: the device that has the table.
+  /// The device on which the rows were measured; null: the device that has the table.
   const std::shared_ptr<const Device>& measured_on() const { return measured_on_; }
 
  private:

@@ -34,7 +34,8 @@ void add_part(ClassCost& sum, int& launches, const KernelPart& part, const Kerne
   const Duration work = time.busy + time.launches * kernel_gap;
   const double bound = in_seconds(sum.work) * static_cast<double>(sum.memory_fraction) +
                        in_seconds(work) * static_cast<double>(time.memory_fraction);
-  // Each of them may be the farthest time there is, which a whole number has no room for twice.
+  // Added as real numbers: either may be the longest Duration there is, and a whole number has no
+  // room for twice that.
   sum.work = from_ticks(static_cast<double>(sum.work.count()) + static_cast<double>(work.count()));
   sum.host += host_in_step(part.host);
   if (sum.work > Duration::zero())
@@ -81,7 +82,10 @@ void price_by_class(Workload& workload, const Device& device, int release) {
   }
   for (Layer& layer : workload.layers)
     for (auto* pass : {&layer.forward, &layer.backward})
-      for (Kernel& kernel : *pass) kernel.parts = {};
+      for (Kernel& kernel : *pass) {
+        kernel.reduces_rows = reduces_rows(kernel);
+        kernel.parts = {};
+      }
 }
 
 }  // namespace ddpsim

@@ -36,7 +36,8 @@ struct StepConstants {
   BlockPerChannel batch_norm_statistics{4.16, 0.875, 0.816, 6.24},
       batch_norm_own{1.67, 2.05, 1.5, 2.93};
   double batch_norm_transform_rate = 1.71, batch_norm_transform_small_rate = 0.336;
-  /// These rates with channels last; few: up to 48 channels. resnet101, mobile.
+  /// The rates of batch norms with channels last; `few`: with up to 48 channels. Fitted to the
+  /// steps of resnet101 and mobile.
   double statistics_last_rate = 0.637, statistics_last_few_rate = 0.425;
   double statistics_last_backward_rate = 1.94;
   double transform_last_rate = 2.79, transform_last_backward_rate = 3.04;

@@ -55,7 +55,8 @@ class Joiner {
       task.after_begin = static_cast<std::uint32_t>(all.after.size());
       for (const std::uint32_t earlier : step.waits_for(step.tasks[i]))
         all.after.push_back(places_[earlier]);
-      // In a step of its own nothing was enqueued yet that it could wait for.
+      // Adds a wait for the step before: when the step was written by itself, no kernel had been
+      // enqueued that this task could wait for.
       const bool ordered = task.stream == Stream::communication || task.host_waits;
       if (ordered && last_kernel_ != none && last_kernel_ < begin)
         all.after.push_back(last_kernel_);
@@ -71,7 +72,8 @@ class Joiner {
     }
   }
 
-  /// The host waits for the last mark of the iteration before, if that was sampled.
+  /// DDP's logger reads its timers: the host waits for the last mark of the iteration before, if
+  /// that one was sampled.
   void read_timers(std::int16_t micro_batch) {
     if (mark_ == none) return;
     Schedule& all = joined_.schedule;

@@ -3,13 +3,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <stdexcept>
 #include <string_view>
 
 #include "model/base/index.hpp"
+#include "model/workload/collective_operation.hpp"
 
 namespace ddpsim {
 
-/// What a task does in the step. A backend does the thing; how long it takes is in Costs.
+/// What a task does in the step. A backend carries it out; how long it takes is in Costs.
 enum class Operation : std::uint8_t {
   forward,         ///< a forward kernel
   backward,        ///< a backward kernel
@@ -122,6 +124,19 @@ constexpr std::string_view name_of(Operation operation) {
 constexpr bool is_collective(Operation operation) {
   return traits_of(operation).kind == OperationTraits::Kind::collective;
 }
+/// Which collective the operation is. Throws std::logic_error for an operation that is none.
+constexpr CollectiveOperation collective_of(Operation operation) {
+  if (operation == Operation::all_reduce) return CollectiveOperation::all_reduce;
+  if (operation == Operation::all_gather) return CollectiveOperation::all_gather;
+  if (operation == Operation::reduce_scatter) return CollectiveOperation::reduce_scatter;
+  if (operation == Operation::broadcast) return CollectiveOperation::broadcast;
+  throw std::logic_error("an operation that is no collective is asked which collective it is");
+}
+static_assert([] {  // does not compile while collective_of lacks a collective of the table
+  for (std::size_t i = 0; i < operation_count; ++i)
+    if (is_collective(static_cast<Operation>(i))) collective_of(static_cast<Operation>(i));
+  return true;
+}());
 constexpr bool is_kernel(Operation operation) {
   return traits_of(operation).kind == OperationTraits::Kind::kernel;
 }

@@ -33,7 +33,8 @@ class ScheduleWriter {
   /// `known` must outlive the writer.
   ScheduleWriter(const WorkTable& known, const Device& device);
 
-  /// The number of a piece of work in the schedule, which has it from now on.
+  /// The number of a piece of work in the schedule's table, to which the work is added if it is
+  /// new.
   std::uint32_t number_of(KnownWork known);
   std::uint32_t number_of(const Work& work);
 
@@ -43,7 +44,7 @@ class ScheduleWriter {
 
   /// On the host, for as long as its work says.
   Task& host_task(Operation operation, const Work& work);
-  /// On the stream kernels run on; it is `last_kernel` afterwards.
+  /// Adds a task on the stream on which kernels run, and makes it `last_kernel`.
   Task& kernel_task(Operation operation, std::uint32_t work);
   Task& kernel_task(Operation operation, KnownWork work);
   Task& collective_task(const Work& work);

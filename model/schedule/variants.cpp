@@ -8,7 +8,7 @@
 namespace ddpsim {
 namespace {
 
-/// The number of a piece of work in a schedule, which has it from now on.
+/// The number of a piece of work in a schedule's table, to which the work is added if it is new.
 std::uint32_t number_of(Schedule& schedule, const Work& work) {
   for (std::uint32_t w = 0; w < schedule.works.size(); ++w)
     if (schedule.works[w] == work) return w;
@@ -16,7 +16,7 @@ std::uint32_t number_of(Schedule& schedule, const Work& work) {
   return static_cast<std::uint32_t>(schedule.works.size()) - 1;
 }
 
-/// The work of an operation that somebody else does: the host enqueues nothing for it.
+/// Stands for an operation that another rank carries out: this rank's host enqueues nothing for it.
 std::uint32_t left_to_others(Schedule& schedule, Operation operation) {
   Work nothing;
   nothing.operation = operation;
@@ -33,7 +33,7 @@ class Rewriter {
     result_.logged.clear();
   }
 
-  /// Leaves the task out: who waits for it waits for what it waits for.
+  /// Leaves the task out: tasks that wait for it will wait for what this task waits for.
   void leave_out(std::uint32_t index) {
     for (const std::uint32_t earlier : step_.waits_for(step_.tasks[index]))
       places_[index].insert(places_[index].end(), places_[earlier].begin(), places_[earlier].end());
@@ -86,7 +86,8 @@ class Rewriter {
 
   const Schedule& step_;
   Schedule result_;
-  /// [task of the step] where it came to lie; of one left out: where those it waited for did.
+  /// [task of the step] its index in the result; for a task that was left out, the indices of the
+  /// tasks it waited for.
   std::vector<std::vector<std::uint32_t>> places_;
 };
 

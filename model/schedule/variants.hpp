@@ -6,7 +6,7 @@
 
 namespace ddpsim {
 
-// Functions from Schedule to Schedule: the same step, otherwise.
+// Functions from Schedule to Schedule: variants of a step.
 
 /// The step as `rank` carries it out, task by task: what another rank owns takes no time here, and
 /// this rank does not wait for what only the owner waits for.
@@ -32,7 +32,7 @@ Schedule with_pauses(const Schedule& schedule, const std::function<Duration(cons
 /// The step in which no parameter is updated, so that they stay as they are.
 Schedule without_updates(const Schedule& schedule);
 
-/// The step so many times, one behind the other; a timeline has the times of the last.
+/// The step `rounds` times, one behind the other; a timeline has the times of the last round.
 /// Throws std::invalid_argument unless rounds >= 1.
 Schedule repeated(Schedule schedule, int rounds);
 

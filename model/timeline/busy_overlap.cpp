@@ -19,16 +19,9 @@ void add_edges(std::vector<Edge>& edges, const TaskTimes& times) {
 }  // namespace
 
 bool only_copies(const Task& task) {
-  switch (task.operation) {
-    case Operation::copy_out:
-    case Operation::copy_to_host:
-    case Operation::copy_to_device:
-      return true;
-    case Operation::copy_in:
-      return task.divisor == 1;
-    default:
-      return false;
-  }
+  if (task.operation == Operation::copy_in) return task.divisor == 1;
+  return task.operation == Operation::copy_out || task.operation == Operation::copy_to_host ||
+         task.operation == Operation::copy_to_device;
 }
 
 BusyOverlap busy_overlap(const Schedule& schedule, const Timeline& timeline, int rank) {

@@ -8,7 +8,8 @@
 
 namespace ddpsim {
 
-/// When the stream that kernels run on was busy: from, to; in order, and none touches the next.
+/// When the stream on which kernels run was busy: pairs of start and end, in order; no two touch
+/// each other.
 using BusySpans = std::vector<std::pair<Instant, Instant>>;
 
 /// The busy spans of one rank; `times`: [task].

@@ -15,15 +15,9 @@ constexpr std::uint32_t nowhere = ~std::uint32_t{0};
 
 /// Does it put a gradient of the first bucket in place, or tell DDP that it is there?
 bool fills_first(const Task& task) {
-  switch (task.operation) {
-    case Operation::hook:
-    case Operation::copy_in:
-    case Operation::divide:
-    case Operation::concatenate:
-      return task.bucket == 0;
-    default:
-      return false;
-  }
+  return task.bucket == 0 &&
+         (task.operation == Operation::hook || task.operation == Operation::copy_in ||
+          task.operation == Operation::divide || task.operation == Operation::concatenate);
 }
 
 Marks marks_of(const Schedule& schedule) {

@@ -62,7 +62,7 @@ bool counts_as_communication(const Schedule& schedule, const Task& task) {
   return is_collective(task.operation) && message != Message::buffers && message != Message::own;
 }
 
-/// How long at least one of these lasted.
+/// For how long at least one of these spans was under way.
 Duration covered(std::vector<std::pair<Instant, Instant>> spans) {
   std::sort(spans.begin(), spans.end());
   Duration covered{};
@@ -227,7 +227,7 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule, const Timelin
       path.push_back(
           {task, true, (first_launch ? std::min(at.start, at.enqueued) : at.enqueued) - at.issued});
       first_launch = false;
-      // The host was held up by what it waited for, or by its previous task.
+      // What the host waited for last: a task of another stream, or its own previous task.
       std::uint32_t cause = nothing;
       Instant free = task == 0 ? Instant::min() : host_end(task - 1);
       if (what.host_waits || what.stream == Stream::host)
@@ -256,8 +256,9 @@ std::vector<CriticalPiece> critical_path(const Schedule& schedule, const Timelin
       continue;
     }
     path.push_back({task, false, at.end - at.start});
-    // It began with the latest of these: what it waits for ended, the one before it on its stream
-    // ended, the host had launched it. (Measured, a little later than any of them.)
+    // The task began with the latest of three events: what it waits for had ended, the task before
+    // it on its stream had ended, the host had launched it. (A measured task begins a little later
+    // than any of them.)
     std::uint32_t cause = nothing;
     Instant began = std::min(at.start, at.enqueued);
     if (before[task] != nothing && times[before[task]].end >= began) {

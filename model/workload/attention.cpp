@@ -12,7 +12,7 @@ std::int64_t products(const Attention& attention) {
   return attention.backward ? 5 : 2;
 }
 
-/// Elements that these products go over, summed.
+/// Elements along the inner dimension of the products, summed over the products of the pass.
 std::int64_t elements_per_score(const Attention& attention) {
   const std::int64_t of_values = attention.value_size > 0 ? attention.value_size : attention.size;
   return attention.backward ? 3 * attention.size + 2 * of_values : attention.size + of_values;
@@ -27,7 +27,7 @@ double score_count(const Attention& attention) {
 
 double visible_scores(const Attention& attention) {
   if (!attention.causal) return score_count(attention);
-  // Query i sees i + 1 keys, until it sees all.
+  // Query i (from 0) sees i + 1 keys, and later queries see all keys.
   const auto keys = static_cast<double>(attention.keys);
   const auto queries = static_cast<double>(attention.queries);
   const double growing = std::min(queries, keys);

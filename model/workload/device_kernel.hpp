@@ -145,6 +145,40 @@ constexpr std::string_view name_of(PatternKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
+/// Does such a kernel reduce rows of its input and go over them again with the result, as
+/// normalisations and softmax do?
+constexpr bool reduces_rows(PatternKind kind) {
+  switch (kind) {
+    case PatternKind::reduce:
+    case PatternKind::softmax:
+    case PatternKind::log_softmax:
+    case PatternKind::layer_norm:
+    case PatternKind::layer_norm_weights:
+    case PatternKind::batch_norm:
+    case PatternKind::batch_norm_own:
+    case PatternKind::batch_norm_statistics:
+    case PatternKind::batch_norm_transform:
+    case PatternKind::group_norm:
+      return true;
+    case PatternKind::elementwise:
+    case PatternKind::widening:
+    case PatternKind::mixed:
+    case PatternKind::gelu:
+    case PatternKind::dropout:
+    case PatternKind::strided:
+    case PatternKind::layout:
+    case PatternKind::fill:
+    case PatternKind::gather:
+    case PatternKind::embedding_sum:
+    case PatternKind::sum:
+    case PatternKind::sum_of_rows:
+    case PatternKind::max_pool:
+    case PatternKind::pool:
+      return false;
+  }
+  return false;
+}
+
 /// `rows` and `columns` by kind: tokens and width of a gather; what is kept and what is added up of
 /// a reduction (of sum_of_rows: rows added up, columns kept); rows and their length of softmax and
 /// layer norm; channels and elements of one (over all samples) of a batch norm; groups of all

@@ -55,7 +55,7 @@ const Law& law_of(Optimizer optimizer) {
 constexpr std::int64_t elements_per_block = 65536, blocks_per_launch = 320,
                        tensors_per_launch = 110;
 
-/// Launches of one operation over so many tensors.
+/// Launches of one foreach operation over `tensors` tensors with `elements` elements together.
 std::int64_t cuts(std::int64_t elements, std::int64_t tensors) {
   const auto pieces = [](std::int64_t whole, std::int64_t piece) {
     return (whole + piece - 1) / piece;
@@ -170,21 +170,23 @@ Duration host_of_tensor(Optimizer optimizer) {
     case Optimizer::adamw_fused:
     case Optimizer::lamb:
       return us(2.3);
-    default:  // a loop, or not known
+    case Optimizer::adamw_loop:
+    case Optimizer::adafactor:
+    case Optimizer::muon:
+    case Optimizer::lion:
+    case Optimizer::adam_8bit:  // loops over tensors, whose calls are launches
+    case Optimizer::rmsprop:
+    case Optimizer::novograd:  // not measured
+    case Optimizer::none:
       return Duration::zero();
   }
+  return Duration::zero();
 }
 
 }  // namespace
 
 std::string_view name_of(Optimizer optimizer) {
   return law_of(optimizer).name;
-}
-
-std::optional<Optimizer> optimizer_named(std::string_view name) {
-  for (const Optimizer optimizer : all_optimizers)
-    if (name_of(optimizer) == name) return optimizer;
-  return std::nullopt;
 }
 
 std::vector<Kernel> optimizer_kernels(Optimizer optimizer, const Workload& workload) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -37,7 +36,6 @@ inline constexpr std::array all_optimizers{
     Optimizer::adafactor, Optimizer::muon,        Optimizer::rmsprop,    Optimizer::novograd,
     Optimizer::lion,      Optimizer::adam_8bit};
 std::string_view name_of(Optimizer optimizer);
-std::optional<Optimizer> optimizer_named(std::string_view name);
 
 /// The kernels of one optimizer step, in the order they run.
 ///
@@ -79,7 +77,7 @@ std::vector<Kernel> optimizer_kernels(Optimizer optimizer, const Workload& workl
 /// torch/nn/utils/clip_grad.py (_get_total_norm, _clip_grads_with_norm_); ForeachReduceOp.cu.
 std::vector<Kernel> clip_kernels(const Workload& workload);
 
-/// Who enqueues them.
+/// Who enqueues the optimizer's kernels.
 Caller optimizer_caller(Optimizer optimizer);
 
 /// What the optimizer keeps from step to step, in the parameters' format (as PyTorch does: there

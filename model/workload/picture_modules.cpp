@@ -56,7 +56,7 @@ Module PictureModules::batch_norm(const std::string& name, const Pictures& pictu
                        make_.parameter(name + ".bias", {pictures.channels})};
   module.statistics = pictures.channels;
   module.calls = 1;
-  // It keeps its input, and mean and deviation of every channel.
+  // A batch norm keeps its input, and the mean and deviation of every channel.
   in_computed_format(module, elements, elements) += pictures.channels * Bytes{8};
   return module;
 }

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <unordered_set>
+#include <variant>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,13 @@ namespace ddpsim {
 
 std::int64_t Parameter::elements() const {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
+}
+
+bool reduces_rows(const Kernel& kernel) {
+  return kernel.reduces_rows || std::ranges::any_of(kernel.parts, [](const KernelPart& part) {
+           const auto* pattern = std::get_if<MemoryPattern>(&part.kernel.shape);
+           return pattern != nullptr && reduces_rows(pattern->of);
+         });
 }
 
 Bytes Parameter::size() const {

@@ -7,6 +7,7 @@
 
 #include "model/base/dtype.hpp"
 #include "model/base/quantity.hpp"
+#include "model/workload/collective_operation.hpp"
 #include "model/workload/device_kernel.hpp"
 #include "model/workload/gemm.hpp"
 
@@ -40,7 +41,12 @@ struct Kernel {
   /// What a GPU runs for it, in order, as far as it is known by class; empty: it is not.
   std::vector<KernelPart> parts;
   std::optional<ClassCost> by_class;  ///< of the parts, on a device; goes before the roofline
+  /// Is a normalisation, softmax or the like among the parts, or was one before they were priced?
+  bool reduces_rows = false;
 };
+
+/// Does the kernel reduce rows of its input and go over them again, as far as its parts are known?
+bool reduces_rows(const Kernel& kernel);
 
 /// A tensor that is trained; its gradient has the same shape and type.
 struct Parameter {
@@ -99,7 +105,7 @@ std::vector<BufferGroup> cut(const std::vector<BufferGroup>& groups, Bytes most 
 /// A collective that the network itself sends, in the communicator of DistributedDataParallel: a
 /// synchronised batch norm's, or one of a loss that gathers. What follows waits for its result.
 struct OwnCollective {
-  enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, broadcast };
+  using Kind = CollectiveOperation;
   Kind kind = Kind::all_reduce;
   Bytes size;             ///< that a rank gives
   bool backward = false;  ///< in which pass of the layer

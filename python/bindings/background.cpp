@@ -13,7 +13,7 @@
 
 #include "backend/device_error.hpp"
 #include "backend/thread_limits.hpp"
-#include "tools/report/progress.hpp"
+#include "tools/report/writers/progress.hpp"
 
 namespace ddpsim {
 namespace {

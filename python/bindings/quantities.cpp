@@ -26,7 +26,7 @@ bool is_number(PyObject* value) {
           PyObject_HasAttrString(value, "__float__") != 0);
 }
 
-/// Not a number where Python cannot make one of the value.
+/// The value as a number; NaN if Python cannot convert it.
 double number_of(PyObject* value) {
   const double number = PyFloat_AsDouble(value);
   if (number != -1 || PyErr_Occurred() == nullptr) return number;

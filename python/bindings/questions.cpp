@@ -9,21 +9,21 @@
 #include "scenarios/reader/scenario_reader.hpp"
 #include "scenarios/reader/yaml.hpp"
 #include "sim/tune/parallel.hpp"
-#include "tools/report/best.hpp"
-#include "tools/report/cluster_report.hpp"
-#include "tools/report/hooks_log.hpp"
-#include "tools/report/json_writer.hpp"
-#include "tools/report/listing.hpp"
-#include "tools/report/memory_record.hpp"
-#include "tools/report/output.hpp"
-#include "tools/report/results.hpp"
-#include "tools/report/run_section.hpp"
-#include "tools/report/schedule_report.hpp"
-#include "tools/report/score_report.hpp"
-#include "tools/report/text_writer.hpp"
-#include "tools/report/trace.hpp"
-#include "tools/report/tune_report.hpp"
-#include "tools/report/vary_report.hpp"
+#include "tools/kineto/trace.hpp"
+#include "tools/report/pages/run_section.hpp"
+#include "tools/report/reports/best.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/hooks_log.hpp"
+#include "tools/report/reports/listing.hpp"
+#include "tools/report/reports/memory_record.hpp"
+#include "tools/report/reports/results.hpp"
+#include "tools/report/reports/schedule_report.hpp"
+#include "tools/report/reports/score_report.hpp"
+#include "tools/report/reports/tune_report.hpp"
+#include "tools/report/reports/vary_report.hpp"
+#include "tools/report/writers/json_writer.hpp"
+#include "tools/report/writers/output.hpp"
+#include "tools/report/writers/text_writer.hpp"
 #include "tools/study/memory_advice.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/settings.hpp"
@@ -102,7 +102,7 @@ Page with_calibration(Page page, const std::optional<Fit>& fit) {
   return page;
 }
 
-/// And with how far such predictions were off, where that is known.
+/// Adds a sentence on how far such predictions were off, where that is known.
 Page with_accuracy(Page page, const Knowledge& knowledge) {
   if (knowledge.accuracy) page.add(Paragraph{sentence(*knowledge.accuracy)});
   return page;

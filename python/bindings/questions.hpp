@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/report/run_report.hpp"
+#include "tools/report/reports/run_report.hpp"
 #include "tools/study/grid.hpp"
 #include "tools/study/tune_request.hpp"
 #include "tools/sweep/sweep_results.hpp"

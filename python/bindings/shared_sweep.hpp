@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "python/bindings/questions.hpp"
-#include "tools/report/file_lock.hpp"
+#include "tools/report/writers/file_lock.hpp"
 
 namespace ddpsim {
 

@@ -33,7 +33,7 @@ EXPECTED = ('the path of a scenario or a workload, a dict of its keys, or what d
 
 _prefix.use_own_catalogue()  # before anything is read
 
-# Of texts in memory. Workers of several processes may hold texts of each at once.
+# Numbers for texts in memory, each given once: workers may hold texts of several processes at once.
 _numbers = itertools.count(secrets.randbits(40) << 20)
 
 
@@ -88,7 +88,7 @@ def cluster_settings(cluster: Any = None, nodes: int | None = None,
 def all_settings(given: Settings | None, cluster: Any = None, nodes: int | None = None,
                  ranks_per_node: int | list[int] | None = None, ranks: int | None = None,
                  device: Any = None) -> list[tuple[str, str]]:
-    """Those of the arguments of the same names, then those of `set`. Throws InputError where the
+    """The settings that the arguments stand for, then those of `set`. Throws InputError where the
     two give one key two values."""
     flags = cluster_settings(cluster, nodes, ranks_per_node, ranks, device)
     settings = settings_of(given)
@@ -155,7 +155,7 @@ class Texts:
 
 
 def _with_absolute_paths(value: Any, folder: str) -> Any:
-    """The same keys, in which texts that name a file by a path from `folder` name it from anywhere.
+    """`value` with an absolute path in place of every text that names a file relative to `folder`.
     """
     if isinstance(value, dict):
         return {key: _with_absolute_paths(each, folder) for key, each in value.items()}

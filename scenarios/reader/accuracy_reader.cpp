@@ -44,7 +44,7 @@ std::optional<FittedOn> fitted_named(std::string_view name) {
   return std::nullopt;
 }
 
-/// None: the line is not of that form.
+/// Reads a row of the table; none if the line does not have the form of a row.
 std::optional<KnownErrors> known_errors(std::string_view line) {
   KnownErrors row;
   const auto fitted = fitted_named(taken(line, ','));

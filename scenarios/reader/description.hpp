@@ -66,7 +66,7 @@ struct DescribedLayer {
   std::optional<std::int64_t> kept;  ///< bytes that autograd keeps; none: not known
   /// The most bytes alive at one time in its passes; none: not known.
   std::optional<std::int64_t> forward_peak, backward_peak;
-  /// These peaks where convolutions multiply in fp32; none: as above.
+  /// The peaks where convolutions multiply in fp32; none: equal to forward_peak and backward_peak.
   std::optional<std::int64_t> forward_peak_in_fp32, backward_peak_in_fp32;
 };
 

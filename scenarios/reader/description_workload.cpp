@@ -236,7 +236,7 @@ Parameter parameter_of(const DescribedParameter& described) {
   return parameter;
 }
 
-/// None: a kind that no law prices.
+/// The kind of collective that `op` names; none if no law prices that kind.
 std::optional<OwnCollective::Kind> kind_of(const std::string& op) {
   using Kind = OwnCollective::Kind;
   for (const auto& [name, kind] : {std::pair{"all_reduce", Kind::all_reduce},

@@ -24,7 +24,7 @@ struct TokenBlocks {
   int d_model = 0;
   int layers = 0;
 };
-/// None: it is fed pictures, or rows of features.
+/// The blocks of a network that is fed tokens; none if it is fed pictures or rows of features.
 std::optional<TokenBlocks> blocks_of(const Architecture& architecture);
 
 /// Reads a description and those it is based on, as entry_with_bases gives them. Throws InputError.

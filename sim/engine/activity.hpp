@@ -23,9 +23,9 @@ struct Activity {
     since = now;
     ++generation;
   }
-  /// When it ends at its present pace. Call only while the slowdown is finite.
+  /// When the work ends if its slowdown stays as it is. Call only while the slowdown is finite.
   Instant end() const { return since + (slowdown == 1 ? left : scaled(left, slowdown)); }
-  /// Goes on at another slowdown from now on; at an infinite one it stands still.
+  /// Changes the slowdown from now on. Under an infinite slowdown the work stands still.
   void change(double to, Instant now) {
     const Duration elapsed = now - since;
     left = std::max(Duration::zero(),

@@ -34,7 +34,8 @@ namespace {
 
 constexpr std::uint32_t none = ~std::uint32_t{0};
 
-/// Streams whose work runs at full speed: what it does beside kernels is said where it begins.
+/// Streams whose work always runs at full speed; how it slows or halts kernels is decided where it
+/// begins.
 constexpr std::array side_streams{Stream::aside, Stream::to_host, Stream::to_device};
 
 struct Event {
@@ -84,7 +85,7 @@ struct Rank {
   bool touched = false;  // in Engine::touched_
   std::array<Instant, 3 + side_streams.size()> wakes{};  // [Waker] the latest; spares double ones
 
-  /// A comm hook's task; meanwhile kernels stand still.
+  /// The comm hook's task that runs aside now, if any; kernels stand still meanwhile.
   std::uint32_t& aside() { return side[0]; }
 
   const WorkCost& cost(const Task& task) const { return costs->works[task.work]; }
@@ -244,7 +245,7 @@ class Engine {
       queue.next = next + 1;
       return begin_side(rank, 0, next);
     }
-    // What runs aside on the thread that communicates takes its place among the collectives.
+    // Work that runs aside on the thread that communicates takes the place of a collective.
     if (rank.aside() != none) {
       const Task& aside = rank.schedule->tasks[rank.aside()];
       if (aside.stream == Stream::communication && queue_of(rank, aside) == communicator &&
@@ -375,7 +376,8 @@ class Engine {
     touch_all();
   }
 
-  /// Who slows whom, from now on. Only ranks that something happened to can have changed.
+  /// Sets how collectives and kernels slow each other from now on. Only the touched ranks, to which
+  /// something happened at this instant, can have changed.
   void set_rates() {
     for (const std::uint32_t r : touched_) {
       Rank& rank = ranks_[r];
@@ -416,7 +418,8 @@ class Engine {
   /// and move no more: each fills it for the part of its time that is transfer, and these parts
   /// must not be more than the whole. 1: they fit as they are.
   double transfers_slowed() const {
-    // Filled parts fall with s and are convex in it: from below, Newton's steps never go too far.
+    // The filled parts fall with s and are convex in s, so Newton's steps from below never
+    // overshoot.
     constexpr int most_steps = 20;
     constexpr double close = 1e-13;
     double s = 1;
@@ -485,12 +488,13 @@ class Engine {
     return true;
   }
 
-  /// The communicator in whose queue it stands: 0 of all that is not on the communication stream.
+  /// The communicator in whose queue the task stands; 0 for every task that is not on the
+  /// communication stream.
   static std::uint32_t queue_of(const Rank& rank, const Task& task) {
     return rank.schedule->works[task.work].communicator;
   }
 
-  /// Most schedules have nothing on them.
+  /// Finds the side streams that are in use: most schedules have no tasks on them.
   void find_sides(std::span<const RankPlan> plans) {
     std::array<bool, all_streams.size()> used{};
     for (const RankPlan& plan : plans)

@@ -38,7 +38,7 @@ Duration predicted_step(const FittedRow& row, const Fit& fit) {
   return step_length(costs, row.schedule);
 }
 
-/// A bound was met before the row was: say so.
+/// Adds a note if the fit stopped at a bound before it met the measured row.
 void note_unless_met(const FittedRow& row, Fit& fit, const char* what) {
   constexpr double close = 0.002;
   const Duration predicted = predicted_step(row, fit);
@@ -61,22 +61,22 @@ Duration fitted_overhead(const FittedRow& naive, Excess&& excess) {
                                     [&](double us) { return excess(from_seconds(us * 1e-6)); }));
 }
 
-bool covers(const std::vector<Covered>& parts, Operation operation) {
-  const auto has = [&](Covered part) {
-    return std::find(parts.begin(), parts.end(), part) != parts.end();
-  };
-  switch (operation) {
-    case Operation::all_reduce:
-      return has(Covered::all_reduce);
-    case Operation::divide:
-      return has(Covered::divide);
-    case Operation::concatenate:
-      return has(Covered::concatenate);
-    case Operation::copy_out:
-      return has(Covered::copy_back);
-    default:
-      return false;
+Operation operation_of(Covered part) {
+  switch (part) {
+    case Covered::all_reduce:
+      return Operation::all_reduce;
+    case Covered::divide:
+      return Operation::divide;
+    case Covered::concatenate:
+      return Operation::concatenate;
+    case Covered::copy_back:
+      return Operation::copy_out;
   }
+  return Operation::all_reduce;
+}
+
+bool covers(const std::vector<Covered>& parts, Operation operation) {
+  return std::ranges::any_of(parts, [&](Covered part) { return operation_of(part) == operation; });
 }
 
 /// The time from the first covered task's start to the last one's end.
@@ -121,7 +121,8 @@ void fit_rest_of_step(const FittedRow& naive, Fit& fit) {
   note_unless_met(naive, fit, "time per collective");
 }
 
-/// Meets the pass times the row gives; true if forward and backward are both among them.
+/// Fits the computation to the pass times that the row gives. True if forward and backward are both
+/// among them.
 bool meet_times(const FittedRow& row, Fit& fit) {
   StepModel model = row.model;
   fit.passes = fit_times(model, row.training, row.row->times);

@@ -9,7 +9,7 @@
 namespace ddpsim {
 namespace {
 
-/// Is it part of training, whether or not ranks communicate?
+/// Does a rank that trains by itself run the operation as well?
 bool trains(Operation operation) {
   switch (traits_of(operation).pass) {
     case OperationTraits::Pass::forward:

@@ -28,7 +28,7 @@ Costs price(const CostModel& model, const Schedule& schedule, const CostChange& 
   return costs;
 }
 
-/// The step of all ranks that differ, of which the last is the slowest.
+/// Simulates every rank that differs from the others; the last of them is the slowest.
 Timeline simulate_different(const CostModel& model, const Schedule& schedule, const Costs& typical,
                             int different, const CostChange& change) {
   const bool owners = different_ranks(schedule, model.ranks) > 1;

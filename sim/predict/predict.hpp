@@ -35,7 +35,8 @@ Duration communication_length(const CostModel& costs, const Schedule& schedule);
 
 /// Changes what a schedule's work costs a typical rank.
 using CostChange = std::function<void(const Schedule& schedule, Costs& costs)>;
-/// How long the step is with costs so changed, of the ranks that `predict` simulates.
+/// The length of the step after `change` was applied to the costs, for the ranks that `predict`
+/// simulates.
 Duration step_length(const CostModel& costs, const Schedule& schedule, const CostChange& change);
 
 /// Time is counted in picoseconds, in 64 bits: far beyond any step, but not beyond every scenario.

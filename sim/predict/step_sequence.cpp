@@ -23,7 +23,7 @@ std::optional<AveragedStep> averaged_step(const StepModel& model, const Step& st
   const PostLocalSgd& state = training.comm_hook.post_local_sgd;
   training.iteration = state.start_iteration + 1;
   if (!averages_models(training)) return std::nullopt;
-  // An iteration beyond those in which DDP does what it does only once.
+  // Moves to an iteration beyond those in which DDP does things that it does only once.
   while (first_like(training, training.iteration) == training.iteration &&
          training.iteration <= 3 && state.period < most_steps)
     training.iteration += state.period;

@@ -13,8 +13,8 @@ namespace ddpsim {
 /// Steps one after the other, from the first of a training on; each begins when the one before has
 /// ended on all ranks.
 struct ConsecutiveSteps {
-  /// Steps that differ, each simulated once; Training::iteration is the first that is like it (0:
-  /// all are).
+  /// The steps that differ, each simulated once. Training::iteration of each is the first iteration
+  /// that is like it (0: all iterations are).
   std::vector<Step> kinds;
   std::vector<std::int32_t> sequence;  ///< [step] index into `kinds`
   std::vector<std::int64_t> counts;    ///< [kind] steps
@@ -31,7 +31,8 @@ struct AveragedStep {
   Duration averaging{};  ///< that one
   Duration mean{};       ///< of all
 };
-/// The averages of `steady` (Training::iteration 0); none if it averages no models.
+/// The period, length and mean of steps of which some average models, where all others are like
+/// `steady` (Training::iteration 0); none if no models are averaged.
 std::optional<AveragedStep> averaged_step(const StepModel& model, const Step& steady);
 
 /// Iterations 1 to `count` of `training` (iteration.hpp says how they differ).

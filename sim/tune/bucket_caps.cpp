@@ -9,7 +9,7 @@
 namespace ddpsim {
 namespace {
 
-/// Which limit is varied, and with it what closes a bucket.
+/// Which of the two caps is varied: that of the first bucket or that of the others.
 enum class Varied : std::uint8_t { first, others };
 
 class CapSearch {
@@ -72,7 +72,8 @@ class CapSearch {
   Bytes next_cap(const std::vector<BucketAssignment>& assigned, Bytes cap) const {
     std::vector<DType> begun;  // types whose first bucket was seen
     Bytes next = no_cap;
-    // In the order they were filled: the first of a type is the one that began first.
+    // In the order in which the buckets were filled: the first bucket of a type is the one that was
+    // begun first.
     std::vector<const BucketAssignment*> filled;
     for (const BucketAssignment& bucket : assigned)
       if (bucket.limit > Bytes{0}) filled.push_back(&bucket);

@@ -16,7 +16,8 @@ bool awaits_bucket(const Task& task) {
   return task.bucket != nobody && task.operation == Operation::wait;
 }
 
-/// Is it a bucket's all-reduce or the wait for one? The only tasks that may differ.
+/// Is the task a bucket's all-reduce or the wait for one? Only such tasks may differ between
+/// schedules that are compared.
 bool is_of_bucket(const Task& task) {
   return sends_bucket(task) || awaits_bucket(task);
 }
@@ -81,7 +82,8 @@ class TaskCheck {
     return std::nullopt;
   }
 
-  /// The host of a synchronous device has run them all before.
+  /// Does the task wait for kernels alone? The host of a synchronous device has run all earlier
+  /// kernels itself.
   bool waits_for_kernels(const Task& task) const {
     const auto after = schedule_.waits_for(task);
     if (schedule_.synchronous)
@@ -92,7 +94,8 @@ class TaskCheck {
     return after.size() == 1 && static_cast<std::int32_t>(after.front()) == last_kernel_;
   }
 
-  /// For one collective, and for kernels, which come earlier on its stream anyway.
+  /// Why the wait is not one for a single collective and for kernels; kernels come earlier on its
+  /// stream in any case.
   Why why_unknown_wait(const Task& task) const {
     const auto after = schedule_.waits_for(task);
     if (after.empty()) return "a wait is for no collective";
@@ -226,7 +229,7 @@ class Likeness {
   std::vector<std::uint32_t> known_;  ///< [work of a] an equal one of b
 };
 
-/// What of buckets stands before a task that is of none.
+/// How many launches and waits of buckets stand in front of a task that belongs to no bucket.
 struct Between {
   int launches = 0, waits = 0;
   bool operator==(const Between&) const = default;

@@ -207,7 +207,7 @@ void BucketedSteps::finish(Lane& lane) {
   launch_after_.reserve(gradients);
 }
 
-/// One item after the other, nothing beside them but the broadcasts they wait for.
+/// When each item begins if nothing runs beside the items but the broadcasts that they wait for.
 BucketedSteps::Alone BucketedSteps::alone(const Lane& lane) const {
   Alone alone;
   alone.at.resize(model_.works.arrival.size() + 1);
@@ -484,7 +484,7 @@ Instant BucketedSteps::run(Instant limit) {
   return end;
 }
 
-/// A rank starts what it can at `now_`. Did anything happen?
+/// Starts everything that a rank can start at `now_`. True if anything was started.
 template <bool synchronous>
 bool BucketedSteps::advance(Lane& lane) {
   bool progress = false;
@@ -564,7 +564,8 @@ void BucketedSteps::race(Lane& lane) {
     if (item->work == Duration::zero()) break;
     Instant begin = now;
     if constexpr (synchronous) {
-      // Between kernels the host is on its own: beside a collective that changes its rate.
+      // The host's own time between kernels is an event of its own: meanwhile a collective runs at
+      // another rate.
       if (!alone && item->host > Duration::zero() && lane.host_clock + item->host > now) break;
       begin = std::max(now, lane.host_clock + item->host);
     } else {
@@ -590,7 +591,7 @@ void BucketedSteps::race(Lane& lane) {
   now_ = now;
 }
 
-/// Goes past an item that computes nothing; false if it has to wait before it.
+/// Passes an item that computes nothing. False if the rank has to wait in front of it.
 template <bool synchronous>
 bool BucketedSteps::pass(Lane& lane, const Item& item) {
   const auto issue = [&](const AllReduce& collective, Duration host) {

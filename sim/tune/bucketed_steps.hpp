@@ -26,7 +26,7 @@ namespace ddpsim {
 /// Throws std::invalid_argument as build_schedule does.
 class BucketedSteps {
  public:
-  /// All-reduces take `link_factor` times as long as `model` has it.
+  /// `link_factor`: how many times longer all-reduces take than `model` says.
   BucketedSteps(StepModel model, Training training, double link_factor = 1);
   /// The steps of `other` with the prices of `costs`, which must be of the same cluster.
   BucketedSteps(const BucketedSteps& other, const CostModel& costs, double link_factor = 1);

@@ -19,7 +19,7 @@ class Polisher {
     bool better = true;
     while (better && budget_ > 0 && best.step > bound_) {
       better = false;
-      // The last border is the end of all gradients: it stays.
+      // The last border is the end of all gradients and is never moved.
       for (std::size_t i = 0; i + 1 < best.ends.size(); ++i) better |= without(best, i);
       for (std::size_t i = 0; i + 1 < best.ends.size(); ++i)
         for (const int shift : shifts) better |= moved(best, i, shift);

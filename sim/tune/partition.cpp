@@ -21,7 +21,7 @@ bool beats(const Way& one, const Way& other) {
          (one.end < other.end || one.step < other.step || one.buckets <= other.buckets);
 }
 
-/// Keeps `ways` free of those another beats.
+/// Adds a way unless a known one beats it, and removes the known ways that it beats.
 void add(std::vector<Way>& ways, const Way& way) {
   for (const Way& known : ways)
     if (beats(known, way)) return;
@@ -30,20 +30,6 @@ void add(std::vector<Way>& ways, const Way& way) {
 }
 
 }  // namespace
-
-Duration step_of(const PartitionProblem& problem, const std::vector<int>& ends) {
-  Duration step = problem.without;
-  Instant end{};
-  int begin = 0;
-  for (const int border : ends) {
-    Bytes size;
-    for (int i = begin; i < border; ++i) size += problem.sizes[at(i)];
-    end = std::max(end, problem.ready[at(border - 1)]) + problem.cost(size);
-    step = std::max(step, end - Instant{} + problem.after[at(begin)]);
-    begin = border;
-  }
-  return step;
-}
 
 Partition best_partition(const PartitionProblem& problem) {
   const auto count = static_cast<int>(problem.sizes.size());

@@ -25,9 +25,8 @@ struct PartitionProblem {
   std::function<Duration(Bytes)> cost;
 };
 
-/// The step under buckets with these ends (one past the last gradient of each, growing).
-Duration step_of(const PartitionProblem& problem, const std::vector<int>& ends);
-
+/// A way to cut the gradients into buckets: one past the last gradient of each bucket, growing; and
+/// the step it leads to.
 struct Partition {
   std::vector<int> ends;
   Duration step{};

@@ -22,7 +22,7 @@ namespace {
 
 using Ends = std::vector<int>;
 
-/// Beyond that searches take minutes, and then memory: n^2 prices, n^3 pairs.
+/// With more gradients searches take minutes, and then too much memory: n^2 prices, n^3 pairs.
 constexpr int most_gradients = 3000;
 constexpr int most_for_pairs = 800;            // seconds, up to some twenty
 constexpr int most_for_scattered_pairs = 300;  // the same where buckets are not contiguous
@@ -90,8 +90,7 @@ class Tuner {
 
     progress("all caps", 0);
     tuning.caps = of_all_caps(training_, first_cap_of_users());
-    // A first bucket that is larger than allowed whatever the cap has to have the cap of the
-    // others.
+    // If the first bucket is larger than allowed under every cap, it gets the cap of the others.
     if (std::none_of(tuning.caps.begin(), tuning.caps.end(),
                      [&](const Choice& each) { return allowed(each.largest); }))
       tuning.caps = of_all_caps(torch, std::nullopt);
@@ -155,7 +154,7 @@ class Tuner {
     return made;
   }
 
-  /// What becomes of the first bucket's cap where a user gives the others' one.
+  /// The cap of the first bucket if a user gives only the cap of the others.
   std::optional<Bytes> first_cap_of_users() const {
     Training training = training_;
     training.give_cap(training.bucket_cap);
@@ -188,7 +187,8 @@ class Tuner {
     return choices;
   }
 
-  /// The best by the objective; among equals the one of fewer buckets, then the first.
+  /// The best choice by the objective; among equal ones the choice with fewer buckets, then the
+  /// first.
   Choice best_of(const std::vector<Choice>& choices) const {
     Duration shortest = Duration::max();
     for (const Choice& each : choices)
@@ -201,13 +201,14 @@ class Tuner {
                                  rank(best->step, best->largest, best->buckets.size()))
         best = &each;
     }
-    // A cap of one byte gives every gradient its own bucket, and those are allowed.
+    // Among the choices is a cap of one byte, which gives every gradient its own bucket; such
+    // buckets are always allowed.
     return best != nullptr ? *best : choices.front();
   }
 
   Duration longest_allowed(Duration shortest) const { return longest_step(options_, shortest); }
 
-  /// Smaller is better, of steps that are not too long.
+  /// The order of choices whose steps are not too long: smaller is better.
   std::tuple<Bytes, Duration, std::size_t> rank(Duration step, Bytes largest,
                                                 std::size_t buckets) const {
     return {options_.objective == Objective::memory ? largest : Bytes{}, step, buckets};

@@ -45,7 +45,7 @@ struct TuneOptions {
   std::function<void(const std::string& what, double fraction)> progress;
 };
 
-/// The longest step that counts, where the shortest is so long.
+/// The longest step that is still accepted if the shortest one is `shortest`.
 inline Duration longest_step(const TuneOptions& options, Duration shortest) {
   return options.objective == Objective::memory && shortest < Duration::max()
              ? scaled(shortest, 1 + options.within)

@@ -6,7 +6,7 @@
 
 Ten small models of different kinds are described by `ddpsim.describe` for a CPU. Each distinct
 operation of a description is measured, one at a time, on tensors of its own
-(python/ddpsim/describe/measured.py); `ddpsim run` predicts forward and backward from the
+(operation_times.py); `ddpsim run` predicts forward and backward from the
 description with these times. Between rounds of operations the same models take real steps, whose
 passes are timed. One thread; the allocator keeps its memory between steps (MALLOC_ENVIRONMENT), as
 PyTorch does on a GPU and other allocators do on a CPU. Wall time and the thread's own processor
@@ -129,7 +129,7 @@ def measure_model(name, rounds, file):
     sys.path.insert(0, str(ROOT / 'python'))
     import torch
     from ddpsim.describe import describe
-    from ddpsim.describe.measured import Bench
+    from operation_times import Bench
     torch.set_num_threads(1)
     model, batch, loss = made(name)
     steps, benches = Steps(model, batch, loss), []

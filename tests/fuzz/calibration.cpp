@@ -1,7 +1,7 @@
 #include "scenarios/reader/calibration_reader.hpp"
 #include "tests/fuzz/targets.hpp"
 #include "tests/fuzz/written_again.hpp"
-#include "tools/report/calibration_file.hpp"
+#include "tools/report/reports/calibration_file.hpp"
 
 namespace ddpsim::fuzz {
 

@@ -86,7 +86,11 @@ def arrows_point_one_way():
             ('model/cost', 'model/workload'), ('sim/engine', 'model/cost'),
             ('sim/tune', 'sim/engine'), ('sim/predict', 'model/ddp'),
             ('backend/gloo', 'backend/job'), ('backend/measure', 'model/cost'),
-            ('tools/sweep', 'tools/report'), ('tools/command', 'backend/nccl'),
+            ('backend/nccl/step', 'backend/nccl/device'),
+            ('backend/nccl/calls', 'backend/nccl/device'),
+            ('tools/sweep', 'tools/report/pages'),
+            ('tools/report/pages', 'tools/report/records'),
+            ('tools/kineto', 'tools/report/writers'), ('tools/command', 'backend/nccl'),
             ('tests/tools', 'tools/command'), ('model/base', 'model/base')]
     expect_accepted(arrows(down))
     expect_all_refused([(seen, room) for room, seen in down if room != seen])
@@ -95,7 +99,9 @@ def arrows_point_one_way():
 def rooms_side_by_side_do_not_see_one_another():
     groups = (['model/cost', 'model/ddp', 'model/timeline'],
               ['sim/engine', 'backend', 'scenarios/reader'],
-              ['backend/gloo', 'backend/nccl'], ['tools/import', 'tools/sweep'])
+              ['backend/gloo', 'backend/nccl'],
+              ['backend/nccl/calls', 'backend/nccl/collectives', 'backend/nccl/compute'],
+              ['tools/import', 'tools/sweep'])
     expect_all_refused([(room, other) for rooms in groups for room in rooms for other in rooms
                         if room != other])
 
@@ -111,17 +117,19 @@ def neither_executor_sees_ddp():
 
 def libraries_have_their_rooms():
     places = {
-        'cuda_runtime.h': 'backend/nccl', 'nccl.h': 'backend/nccl',
+        'cuda_runtime.h': 'backend/nccl/calls', 'nccl.h': 'backend/nccl/calls',
         'yaml-cpp/yaml.h': 'scenarios/reader', 'boost/program_options.hpp': 'tools/command',
         'gloo/allreduce.h': 'backend/gloo',
-        'nlohmann/json.hpp': 'tools/report', 'thread': 'sim/tune', 'Eigen/Dense': 'model/cost'
+        'nlohmann/json.hpp': 'tools/report/writers', 'thread': 'sim/tune',
+        'Eigen/Dense': 'model/cost'
     }
     expect_accepted({f'{room}/user{number}.cpp': f'#include <{header}>\n'
                      for number, (header, room) in enumerate(places.items())})
     expect_refused({'model/base/user.hpp': ''.join(f'#include <{header}>\n' for header in places)},
                    *(f'model/base/user.hpp:{line}: includes <{header}>: only in '
                      for line, header in enumerate(places, 1)))
-    expect_refused({'tools/report/user.cpp': '#include <catch2/catch.hpp>\n'}, 'only in tests')
+    expect_refused({'tools/report/pages/user.cpp': '#include <catch2/catch.hpp>\n'},
+                   'only in tests')
 
 
 def no_way_around():

@@ -1,4 +1,4 @@
-#include "tools/report/calibration_file.hpp"
+#include "tools/report/reports/calibration_file.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "tools/report/chart.hpp"
+#include "tools/report/writers/chart.hpp"
 
 #include <array>
 

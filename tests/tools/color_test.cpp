@@ -1,5 +1,5 @@
 // `--color`, NO_COLOR and terminals: colours change nothing else.
-#include "tools/report/color.hpp"
+#include "tools/report/writers/color.hpp"
 
 #include <regex>
 

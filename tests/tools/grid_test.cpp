@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "scenarios/reader/input_error.hpp"
-#include "tools/report/csv.hpp"
+#include "tools/report/writers/csv.hpp"
 
 namespace ddpsim {
 namespace {

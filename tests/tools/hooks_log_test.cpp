@@ -1,4 +1,4 @@
-#include "tools/report/hooks_log.hpp"
+#include "tools/report/reports/hooks_log.hpp"
 
 #include <map>
 
@@ -9,7 +9,7 @@
 #include "tests/model/ddp/schedule_story.hpp"
 #include "tests/sim/predict/models.hpp"
 #include "tests/tools/jobs.hpp"
-#include "tools/report/csv.hpp"
+#include "tools/report/writers/csv.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,6 +1,6 @@
 // How far a command is, where nobody sees a bar.
 
-#include "tools/report/progress.hpp"
+#include "tools/report/writers/progress.hpp"
 
 #include <chrono>
 #include <thread>

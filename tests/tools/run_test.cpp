@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/tools/program.hpp"
-#include "tools/report/csv.hpp"
+#include "tools/report/writers/csv.hpp"
 
 namespace ddpsim {
 namespace {

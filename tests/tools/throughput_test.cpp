@@ -311,12 +311,14 @@ TEST_CASE("a scaling curve ends where no link goes on, and takes the cluster's o
   const Scratch scratch;
   const std::string file = scratch.write("s.yaml", two_nodes).string();
   const Scenario three = read_scenario(file, {{"cluster.nodes", "3"}});
-  CHECK(ranks_of(scaling_curve(three, Strategy::flat)) == std::vector<int>{1, 2, 4, 8, 12});
-  CHECK(ranks_of(scaling_curve(three, Strategy::flat, {}, 17)) ==
-        std::vector<int>{1, 2, 4, 8, 12, 16});
-  CHECK(ranks_of(scaling_curve(three, Strategy::flat, {}, 3)) == std::vector<int>{1, 2, 3});
+  const auto flat = [&](std::optional<int> most_ranks) {
+    return ranks_of(scaling_curves(three, {Strategy::flat}, {}, most_ranks).front());
+  };
+  CHECK(flat({}) == std::vector<int>{1, 2, 4, 8, 12});
+  CHECK(flat(17) == std::vector<int>{1, 2, 4, 8, 12, 16});
+  CHECK(flat(3) == std::vector<int>{1, 2, 3});
   const Scenario one_node = read_scenario(first_example);
-  const ScalingCurve ended = scaling_curve(one_node, Strategy::bucketed, {}, 64);
+  const ScalingCurve ended = scaling_curves(one_node, {Strategy::bucketed}, {}, 64).front();
   CHECK(ranks_of(ended) == std::vector<int>{1, 2, 4, 8});
   CHECK_THAT(ended.missing, Catch::Contains("no link between nodes"));
   for (const char* wrong : {"0", "-4", "1048577", "many"}) {

@@ -7,8 +7,8 @@
 #include "backend/measure/steal.hpp"
 #include "scenarios/reader/calibration_reader.hpp"
 #include "tests/tools/jobs.hpp"
-#include "tools/report/calibration_file.hpp"
-#include "tools/report/validation_report.hpp"
+#include "tools/report/reports/calibration_file.hpp"
+#include "tools/report/reports/validation_report.hpp"
 #include "tools/study/other_machine.hpp"
 
 namespace ddpsim {

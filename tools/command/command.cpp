@@ -18,9 +18,9 @@
 #include "tools/command/command_help.hpp"
 #include "tools/command/failure.hpp"
 #include "tools/command/man_page.hpp"
-#include "tools/report/color.hpp"
-#include "tools/report/notes.hpp"
-#include "tools/report/trace.hpp"
+#include "tools/kineto/trace.hpp"
+#include "tools/report/writers/color.hpp"
+#include "tools/report/writers/notes.hpp"
 
 namespace ddpsim {
 namespace po = boost::program_options;

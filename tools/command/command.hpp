@@ -7,8 +7,8 @@
 #include <boost/program_options.hpp>
 
 #include "scenarios/reader/settings.hpp"
-#include "tools/report/output.hpp"
-#include "tools/report/trace.hpp"
+#include "tools/kineto/trace.hpp"
+#include "tools/report/writers/output.hpp"
 
 namespace ddpsim {
 

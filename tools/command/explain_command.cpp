@@ -6,7 +6,7 @@
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/reference.hpp"
 #include "tools/command/command.hpp"
-#include "tools/report/all_fields.hpp"
+#include "tools/report/records/all_fields.hpp"
 
 namespace ddpsim {
 namespace {

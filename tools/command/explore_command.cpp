@@ -8,7 +8,7 @@
 #include "tools/explore/explorer.hpp"
 #include "tools/explore/http_server.hpp"
 #include "tools/explore/site.hpp"
-#include "tools/report/notes.hpp"
+#include "tools/report/writers/notes.hpp"
 #include "tools/study/flag_values.hpp"
 
 namespace ddpsim {
@@ -68,7 +68,7 @@ int explore_command(const std::vector<std::string>& arguments) {
   server.run([&site](const HttpRequest& request) { return site.answer(request); },
              longest ? std::optional(std::chrono::duration_cast<std::chrono::nanoseconds>(*longest))
                      : std::nullopt);
-  // Nobody waits any more for an answer that is still being computed.
+  // Leaves at once while an answer is still being computed: nobody waits for it any more.
   if (server.busy()) std::_Exit(exit_done);
   return exit_done;
 }

@@ -10,7 +10,7 @@
 
 #include "backend/device_error.hpp"
 #include "tools/command/command.hpp"
-#include "tools/report/notes.hpp"
+#include "tools/report/writers/notes.hpp"
 
 namespace ddpsim {
 namespace {

@@ -6,8 +6,8 @@
 #include "scenarios/reader/nearest.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/import/imported.hpp"
-#include "tools/report/notes.hpp"
-#include "tools/report/output.hpp"
+#include "tools/report/writers/notes.hpp"
+#include "tools/report/writers/output.hpp"
 
 namespace ddpsim {
 namespace {

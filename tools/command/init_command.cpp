@@ -12,8 +12,8 @@
 #include "tools/command/command.hpp"
 #include "tools/command/link_flags.hpp"
 #include "tools/command/questions.hpp"
-#include "tools/report/notes.hpp"
-#include "tools/report/output.hpp"
+#include "tools/report/writers/notes.hpp"
+#include "tools/report/writers/output.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/study/starter.hpp"
 

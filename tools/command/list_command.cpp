@@ -5,10 +5,10 @@
 #include "scenarios/reader/nearest.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/pages.hpp"
-#include "tools/report/field_kinds.hpp"
-#include "tools/report/json_writer.hpp"
-#include "tools/report/listing.hpp"
-#include "tools/report/output.hpp"
+#include "tools/report/records/field_kinds.hpp"
+#include "tools/report/reports/listing.hpp"
+#include "tools/report/writers/json_writer.hpp"
+#include "tools/report/writers/output.hpp"
 
 namespace ddpsim {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "tools/report/markdown_writer.hpp"
-#include "tools/report/page_width.hpp"
-#include "tools/report/text_writer.hpp"
+#include "tools/report/writers/markdown_writer.hpp"
+#include "tools/report/writers/page_width.hpp"
+#include "tools/report/writers/text_writer.hpp"
 
 namespace ddpsim {
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "tools/command/command.hpp"
-#include "tools/report/output.hpp"
-#include "tools/report/page.hpp"
+#include "tools/report/writers/output.hpp"
+#include "tools/report/writers/page.hpp"
 
 namespace ddpsim {
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "scenarios/reader/input_error.hpp"
-#include "tools/report/notes.hpp"
+#include "tools/report/writers/notes.hpp"
 
 namespace ddpsim {
 namespace {

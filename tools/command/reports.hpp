@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tools/command/command.hpp"
-#include "tools/report/html_writer.hpp"
+#include "tools/report/pages/html_writer.hpp"
 
 namespace ddpsim {
 

@@ -63,7 +63,7 @@ class Controls {
     bool written = false;  ///< a mapping in the file, of which single keys can be set
   };
   GivenLink given_link(const std::string& key, const Link& link) const;
-  /// The same of what a chosen ready system replaces it with; "" for `system`: none is chosen.
+  /// The link with which a chosen ready system replaces this one. `system`: "" if none is chosen.
   GivenLink link_of(const std::string& place, const std::string& system) const;
   void add_training(const Scenario& scenario);
   void add_cluster(const Scenario& scenario);

@@ -17,11 +17,11 @@
 #include "scenarios/reader/scenario_reader.hpp"
 #include "scenarios/reader/scenario_text.hpp"
 #include "tools/picture/timeline_picture.hpp"
-#include "tools/report/cluster_report.hpp"
-#include "tools/report/json_writer.hpp"
-#include "tools/report/output.hpp"
-#include "tools/report/run_report.hpp"
-#include "tools/report/step_fields.hpp"
+#include "tools/report/records/step_fields.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/run_report.hpp"
+#include "tools/report/writers/json_writer.hpp"
+#include "tools/report/writers/output.hpp"
 #include "tools/study/comparison.hpp"
 
 namespace ddpsim {

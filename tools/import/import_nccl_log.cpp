@@ -15,7 +15,7 @@
 #include "scenarios/reader/yaml_text.hpp"
 #include "tools/import/imported.hpp"
 #include "tools/import/nccl_log.hpp"
-#include "tools/report/field_kinds.hpp"
+#include "tools/report/records/field_kinds.hpp"
 
 namespace ddpsim {
 namespace {

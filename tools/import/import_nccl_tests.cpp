@@ -15,7 +15,7 @@
 #include "tools/import/nccl_tests_log.hpp"
 #include "tools/import/profile_file.hpp"
 #include "tools/import/trace_tensors.hpp"
-#include "tools/report/field_kinds.hpp"
+#include "tools/report/records/field_kinds.hpp"
 
 namespace ddpsim {
 namespace {

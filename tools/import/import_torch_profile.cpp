@@ -7,7 +7,7 @@
 #include "scenarios/reader/profile_reader.hpp"
 #include "tools/import/imported.hpp"
 #include "tools/import/profile_file.hpp"
-#include "tools/report/calibration_file.hpp"
+#include "tools/report/reports/calibration_file.hpp"
 
 namespace ddpsim {
 namespace {

@@ -11,7 +11,7 @@
 #include "tools/import/trace_ranks.hpp"
 #include "tools/import/trace_report.hpp"
 #include "tools/import/trace_tensors.hpp"
-#include "tools/report/progress.hpp"
+#include "tools/report/writers/progress.hpp"
 
 namespace ddpsim {
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 
 namespace ddpsim {
 

@@ -271,8 +271,7 @@ class NcclLogReader {
     if (!path.empty() && path.back() == ',') path.remove_suffix(1);
     const auto intra_rate = real_in(intra), inter_rate = real_in(inter);
     if (!channels || *channels == 0 || !intra_rate || !inter_rate) return;
-    NcclSearch search{*channels, *intra_rate, *inter_rate, kept(halves(path).first),
-                      kept(halves(path).second)};
+    NcclSearch search{*channels, *intra_rate, *inter_rate, kept(halves(path).first)};
     if (words[1] == "4,") said.ring_search = search;  // src/include/graph.h: 4 is a ring
     if (words[1] == "1," || words[1] == "2," || words[1] == "3,") said.tree_search = search;
   }

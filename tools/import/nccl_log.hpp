@@ -40,7 +40,7 @@ struct NcclNic {
 struct NcclSearch {
   int channels = 0;
   double intra_gb_per_s = 0, inter_gb_per_s = 0;
-  std::string intra_path, inter_path;  ///< "NVL", "PIX", "SYS"
+  std::string intra_path;  ///< inside of a node: "NVL", "PIX", "SYS"
 };
 
 /// The largest communicator of a log.

@@ -21,7 +21,8 @@ bool is_type(std::string_view word) {
                      [&](std::string_view beginning) { return word.starts_with(beginning); });
 }
 
-/// Those that nccl-tests prints; of two that begin alike the longer one first.
+/// The reductions as nccl-tests prints them; of two names that begin alike the longer one comes
+/// first.
 constexpr std::array<std::string_view, 7> reductions{"sum", "prod",   "max", "min",
                                                      "avg", "mulsum", "none"};
 

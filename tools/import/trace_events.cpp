@@ -10,6 +10,7 @@
 #include "scenarios/reader/input_error.hpp"
 #include "tools/import/json_stream.hpp"
 #include "tools/import/trace_collector.hpp"
+#include "tools/kineto/kineto_words.hpp"
 
 namespace ddpsim {
 namespace {
@@ -51,16 +52,16 @@ constexpr std::array<std::pair<std::string_view, Key>, 7> event_keys{{{"ph", Key
                                                                       {"pid", Key::process},
                                                                       {"tid", Key::thread}}};
 constexpr std::array<std::pair<std::string_view, Key>, 10> argument_keys{
-    {{"correlation", Key::correlation},
-     {"bytes", Key::bytes},
-     {"In msg nelems", Key::elements},
-     {"stream", Key::stream},
-     {"dtype", Key::type},
-     {"Collective name", Key::collective},
-     {"Process Group Name", Key::group},
-     {"Group size", Key::group_size},
-     {"Input Dims", Key::dims},
-     {"Input type", Key::input_types}}};
+    {{kineto::correlation, Key::correlation},
+     {kineto::bytes, Key::bytes},
+     {kineto::message_elements, Key::elements},
+     {kineto::stream, Key::stream},
+     {kineto::dtype, Key::type},
+     {kineto::collective_name, Key::collective},
+     {kineto::group_name, Key::group},
+     {kineto::group_size, Key::group_size},
+     {kineto::input_dims, Key::dims},
+     {kineto::input_type, Key::input_types}}};
 
 template <typename Keys>
 Key key_of(const Keys& keys, std::string_view text) {
@@ -112,7 +113,17 @@ class TraceReader : public JsonEvents {
         case Key::begin:
         case Key::duration:
           collector_.refuse("expected a number of microseconds, got a text");
-        default:
+        case Key::correlation:
+        case Key::bytes:
+        case Key::elements:
+        case Key::stream:
+        case Key::type:
+        case Key::collective:
+        case Key::group:
+        case Key::group_size:
+        case Key::dims:
+        case Key::input_types:
+        case Key::other:
           break;
       }
     } else if (in_arguments()) {
@@ -126,7 +137,21 @@ class TraceReader : public JsonEvents {
         case Key::group:
           event_.group = value;
           break;
-        default:
+        case Key::phase:
+        case Key::category:
+        case Key::name:
+        case Key::begin:
+        case Key::duration:
+        case Key::process:
+        case Key::thread:
+        case Key::correlation:
+        case Key::bytes:
+        case Key::elements:
+        case Key::stream:
+        case Key::group_size:
+        case Key::dims:
+        case Key::input_types:
+        case Key::other:
           break;
       }
     } else if (in_list_of(Key::input_types)) {
@@ -235,7 +260,20 @@ class TraceReader : public JsonEvents {
         case Key::thread:
           event_.thread = fmt::format("{}", value);
           break;
-        default:
+        case Key::phase:
+        case Key::category:
+        case Key::name:
+        case Key::correlation:
+        case Key::bytes:
+        case Key::elements:
+        case Key::stream:
+        case Key::type:
+        case Key::collective:
+        case Key::group:
+        case Key::group_size:
+        case Key::dims:
+        case Key::input_types:
+        case Key::other:
           break;
       }
     } else if (in_arguments() && arguments_) {
@@ -258,7 +296,19 @@ class TraceReader : public JsonEvents {
           if (whole && *whole >= 0 && *whole <= std::numeric_limits<std::int32_t>::max())
             event_.stream = static_cast<std::int32_t>(*whole);
           break;
-        default:
+        case Key::phase:
+        case Key::category:
+        case Key::name:
+        case Key::begin:
+        case Key::duration:
+        case Key::process:
+        case Key::thread:
+        case Key::type:
+        case Key::collective:
+        case Key::group:
+        case Key::dims:
+        case Key::input_types:
+        case Key::other:
           break;
       }
     } else if (in_list_of(Key::dims)) {

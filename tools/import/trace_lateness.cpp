@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "tools/import/trace_tensors.hpp"
-#include "tools/report/field_kinds.hpp"
+#include "tools/report/records/field_kinds.hpp"
 
 namespace ddpsim {
 namespace {

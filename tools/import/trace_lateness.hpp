@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/import/trace_ranks.hpp"
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 
 namespace ddpsim {
 

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <string>
 
+#include "tools/kineto/kineto_words.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -28,20 +30,20 @@ bool starts_with_one_of(std::string_view text, const std::array<std::string_view
 }
 
 NameMeaning host_meaning(std::string_view name) {
-  constexpr std::string_view step = "ProfilerStep#",
-                             evaluate = "autograd::engine::evaluate_function: ",
-                             accumulate = "torch::autograd::AccumulateGrad";
-  constexpr std::array<std::string_view, 3> on_the_cpu{"gloo:", "mpi:", "ucc:"};
+  constexpr std::string_view step = kineto::profiler_step, evaluate = kineto::evaluate_function,
+                             accumulate = kineto::accumulate_grad;
+  constexpr std::array<std::string_view, 3> on_the_cpu{kineto::gloo, "mpi:", "ucc:"};
   constexpr std::array<std::string_view, 6> calls{
-      "record_param_comms", "nccl:", "rccl:", "c10d::", "c10d_functional::", "_c10d_functional::"};
+      kineto::record_param_comms, kineto::nccl,        "rccl:", kineto::c10d,
+      "c10d_functional::",        "_c10d_functional::"};
   NameMeaning meaning{.matters = true};
   if (name.starts_with(step)) {
     meaning.kind = HostKind::step;
     const std::string_view digits = name.substr(step.size());
     std::from_chars(digits.data(), digits.data() + digits.size(), meaning.number);
-  } else if (name.starts_with("DistributedDataParallel.forward")) {
+  } else if (name.starts_with(kineto::ddp_forward)) {
     meaning.kind = HostKind::forward;
-  } else if (name.starts_with("Optimizer.step#")) {
+  } else if (name.starts_with(kineto::optimizer_step)) {
     meaning.kind = HostKind::optimizer;
   } else if (name.starts_with("Optimizer.zero_grad#")) {
     meaning.kind = HostKind::zero_grad;
@@ -52,18 +54,18 @@ NameMeaning host_meaning(std::string_view name) {
         name.substr(evaluate.size()).starts_with(accumulate) ? HostKind::hook : HostKind::node;
   } else if (name == accumulate) {
     meaning.kind = HostKind::accumulate;
-  } else if (contains(name, "reducer::copy_bucket_to_grad")) {
+  } else if (contains(name, kineto::copy_bucket_to_grad)) {
     meaning.kind = HostKind::copy_out;
-  } else if (name.starts_with("torch::distributed::reducer::")) {
+  } else if (name.starts_with(kineto::reducer)) {
     meaning.kind = HostKind::copy_in;
   } else if (starts_with_one_of(name, on_the_cpu)) {
     meaning.kind = HostKind::execution;
     meaning.collective_kind = collective_kind_of(name);
   } else if (starts_with_one_of(name, calls)) {
     meaning.kind = HostKind::call;
-    if (name != "record_param_comms") meaning.collective_kind = collective_kind_of(name);
+    if (name != kineto::record_param_comms) meaning.collective_kind = collective_kind_of(name);
   } else {
-    meaning.matters = name.starts_with("aten::");
+    meaning.matters = name.starts_with(kineto::aten);
   }
   return meaning;
 }
@@ -71,9 +73,10 @@ NameMeaning host_meaning(std::string_view name) {
 }  // namespace
 
 Source source_of(std::string_view category) {
-  constexpr std::array<std::string_view, 6> device{"kernel", "gpu_memcpy", "gpu_memset",
-                                                   "Kernel", "Memcpy",     "Memset"};
-  constexpr std::array<std::string_view, 4> host{"", "cpu_op", "user_annotation", "Operator"};
+  constexpr std::array<std::string_view, 6> device{kineto::kernel, kineto::gpu_memcpy, "gpu_memset",
+                                                   "Kernel",       "Memcpy",           "Memset"};
+  constexpr std::array<std::string_view, 4> host{"", kineto::cpu_op, kineto::user_annotation,
+                                                 "Operator"};
   if (std::find(device.begin(), device.end(), category) != device.end()) return Source::device;
   if (std::find(host.begin(), host.end(), category) != host.end()) return Source::host;
   if (contains(category, "runtime") || contains(category, "driver") || category == "Runtime")

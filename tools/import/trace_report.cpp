@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/import/intervals.hpp"
-#include "tools/report/field_kinds.hpp"
-#include "tools/report/step_fields.hpp"
+#include "tools/report/records/field_kinds.hpp"
+#include "tools/report/records/step_fields.hpp"
 
 namespace ddpsim {
 namespace {

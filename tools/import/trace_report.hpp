@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "tools/import/trace_tensors.hpp"
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 
 namespace ddpsim {
 

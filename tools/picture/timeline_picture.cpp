@@ -50,11 +50,34 @@ Paint paint_of(Operation operation) {
     case Operation::copy_to_host:
     case Operation::copy_to_device:
       return Paint::copy;
-    default:
+    case Operation::all_reduce:
+    case Operation::broadcast:
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+      return Paint::collective;
+    case Operation::gradient_hook:
+    case Operation::module_hook:
+    case Operation::cast:
+    case Operation::correct:
+    case Operation::pack:
+    case Operation::draw:
+    case Operation::multiply:
+    case Operation::orthogonalize:
+    case Operation::quantize:
+    case Operation::dequantize:
+    case Operation::select:
+    case Operation::own_kernel:
+      return Paint::hook;
+    case Operation::hook:
+    case Operation::wait:
+    case Operation::search_unused:
+    case Operation::synchronize:
+    case Operation::outside:
+    case Operation::meet:
+    case Operation::pause:
       break;
   }
-  if (is_collective(operation)) return Paint::collective;
-  return is_kernel(operation) ? Paint::hook : Paint::launch;
+  return Paint::launch;
 }
 
 /// In place of a detail: the host launches the task of this name.

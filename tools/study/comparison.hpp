@@ -33,7 +33,7 @@ struct Comparison {
   /// Calibrated on the scenario's measured rows, unless `laws_only`.
   Comparison(Scenario read, bool laws_only);
 
-  /// These point into this object.
+  /// The results point into this object and must not outlive it.
   std::vector<Result> results() const;
   std::vector<NamedStep> named() const;
 

@@ -225,7 +225,8 @@ std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::op
   if (!measurement_doubts(scenario).empty()) return std::nullopt;
   // No measured job ran on such nodes.
   if (!scenario.cluster.ranks_per_node.equal()) return std::nullopt;
-  // Nobody measured devices that a link joins which they cannot have.
+  // Nothing is known of devices joined by a link that they cannot have: nobody has measured such a
+  // cluster.
   if (!scenario.cluster.device.synchronous && scenario.cluster.ranks_per_node.largest() > 1 &&
       !is_known_to_join(scenario.cluster.intra_node, scenario.cluster.device))
     return std::nullopt;

@@ -18,7 +18,7 @@
 #include "backend/gloo/host.hpp"
 #include "backend/job/module_file.hpp"
 #include "backend/measure/steal.hpp"
-#include "backend/nccl/gpu_module.hpp"
+#include "backend/nccl/device/gpu_module.hpp"
 #include "backend/run/backends.hpp"
 #include "backend/run/job.hpp"
 #include "backend/thread_limits.hpp"

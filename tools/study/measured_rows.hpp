@@ -26,7 +26,8 @@ Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<bool>&
 /// What a scenario's steps cost, and the fit that made it so.
 struct CalibratedModel {
   StepModel model;
-  /// None: the scenario has no measured rows, or the laws alone were asked for.
+  /// The fit to the measured rows; none if the scenario has no such rows, or the laws alone were
+  /// asked for.
   std::optional<Fit> fit;
 };
 

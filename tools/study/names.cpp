@@ -114,7 +114,33 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
                  .name;
     case Operation::broadcast:
       return fmt::format("broadcast {}", name_of(schedule.work_of(task).message));
-    default:
+    case Operation::accumulate:
+    case Operation::hook:
+    case Operation::copy_in:
+    case Operation::concatenate:
+    case Operation::divide:
+    case Operation::copy_out:
+    case Operation::search_unused:
+    case Operation::copy_to_host:
+    case Operation::copy_to_device:
+    case Operation::gradient_hook:
+    case Operation::module_hook:
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+    case Operation::cast:
+    case Operation::correct:
+    case Operation::pack:
+    case Operation::draw:
+    case Operation::multiply:
+    case Operation::orthogonalize:
+    case Operation::quantize:
+    case Operation::dequantize:
+    case Operation::select:
+    case Operation::own_kernel:
+    case Operation::synchronize:
+    case Operation::outside:
+    case Operation::meet:
+    case Operation::pause:
       break;
   }
   if (task.parameter != nobody)

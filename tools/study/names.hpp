@@ -26,8 +26,8 @@ bool has_own_first_cap(const Training& training);
 /// name for people.
 std::string strategy_label(const Training& training);
 
-/// The same for narrow tables, which say the buckets only where they are not DDP's default and no
-/// hook: "bucketed", "bucketed, 50 MiB".
+/// The label of a strategy in a narrow table, which names the buckets only where they are not DDP's
+/// default, and no comm hook: "bucketed", "bucketed, 50 MiB".
 std::string short_strategy_label(const Training& training);
 
 /// Does that name say the value of this key of a scenario?

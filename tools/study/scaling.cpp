@@ -163,11 +163,6 @@ std::vector<ScalingCurve> scaling_curves(const Scenario& scenario,
   return curves;
 }
 
-ScalingCurve scaling_curve(const Scenario& scenario, Strategy strategy,
-                           const std::optional<Fit>& fit, std::optional<int> most_ranks) {
-  return scaling_curves(scenario, {strategy}, fit, most_ranks).front();
-}
-
 ScalingReference scaling_reference(const Scenario& scenario, const StepModel& model,
                                    const std::vector<Strategy>& strategies,
                                    const std::optional<Fit>& fit) {

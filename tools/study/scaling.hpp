@@ -44,10 +44,6 @@ std::vector<ScalingCurve> scaling_curves(const Scenario& scenario,
                                          const std::optional<Fit>& fit = {},
                                          std::optional<int> most_ranks = {});
 
-/// The curve of the scenario's own strategy settings under one strategy.
-ScalingCurve scaling_curve(const Scenario& scenario, Strategy strategy,
-                           const std::optional<Fit>& fit = {}, std::optional<int> most_ranks = {});
-
 /// The scenario on another number of nodes. A measured table that does not say how many ranks
 /// it is of is taken to be of the ranks that the scenario has.
 Scenario resized(Scenario scenario, int nodes, RanksPerNode ranks_per_node);

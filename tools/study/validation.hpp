@@ -37,7 +37,8 @@ struct Validation {
   /// Share of the processors' time that the machine's host took meanwhile (steal.hpp); the largest
   /// of any rank's machine.
   double stolen = 0;
-  /// Of a processor, before the ranks began (backend/cpu/neighbours.hpp).
+  /// The share of a processor that other processes left over before the ranks began
+  /// (backend/cpu/neighbours.hpp).
   double left_by_others = 1;
   std::vector<ValidatedStep> steps;  ///< the first one is `none`
 };

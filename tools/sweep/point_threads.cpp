@@ -6,7 +6,7 @@
 #include "backend/device_error.hpp"
 #include "backend/thread_limits.hpp"
 #include "sim/tune/parallel.hpp"
-#include "tools/report/notes.hpp"
+#include "tools/report/writers/notes.hpp"
 
 namespace ddpsim {
 namespace {

@@ -9,8 +9,8 @@
 #include "backend/version.hpp"
 #include "scenarios/reader/fingerprint.hpp"
 #include "scenarios/reader/scenario_reader.hpp"
-#include "tools/report/results.hpp"
-#include "tools/report/step_fields.hpp"
+#include "tools/report/records/step_fields.hpp"
+#include "tools/report/reports/results.hpp"
 #include "tools/study/comparison.hpp"
 
 namespace ddpsim {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/ddp/training.hpp"
-#include "tools/report/record.hpp"
+#include "tools/report/records/record.hpp"
 #include "tools/study/grid.hpp"
 
 namespace ddpsim {

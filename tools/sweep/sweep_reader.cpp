@@ -13,8 +13,8 @@
 
 #include "model/base/printable.hpp"
 #include "scenarios/reader/input_error.hpp"
-#include "tools/report/csv.hpp"
-#include "tools/report/json_writer.hpp"
+#include "tools/report/writers/csv.hpp"
+#include "tools/report/writers/json_writer.hpp"
 
 namespace ddpsim {
 namespace {
@@ -148,7 +148,7 @@ class Collector {
   std::string note_;
 };
 
-/// None: nothing was there.
+/// The text of a file; none if there is no such file.
 std::optional<std::string> content_of(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;

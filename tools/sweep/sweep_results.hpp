@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/report/page.hpp"
+#include "tools/report/writers/page.hpp"
 #include "tools/sweep/sweep.hpp"
 
 namespace ddpsim {
@@ -30,8 +30,8 @@ std::string sweep_csv(const Sweep& sweep, const PointResults& results);
 /// "ddpsim.sweep/1": the same under the same names in "rows", what a row leaves empty as null.
 std::string sweep_json(const Sweep& sweep, const PointResults& results);
 
-/// That points do not fit their device's memory, in a line; none: all fit. Where no step does, what
-/// would (memory_advice.hpp).
+/// A line that says that points do not fit their device's memory; empty if all fit. If no step
+/// fits, further lines say what would (memory_advice.hpp).
 std::vector<std::string> memory_notes(const Sweep& sweep, const PointResults& results);
 
 /// For people: the rows with each strategy's shortest step marked; of a large grid only those.

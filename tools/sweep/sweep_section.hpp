@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tools/report/html_writer.hpp"
+#include "tools/report/pages/html_writer.hpp"
 #include "tools/sweep/sweep_results.hpp"
 
 namespace ddpsim {

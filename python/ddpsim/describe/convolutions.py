@@ -57,9 +57,9 @@ class Windows:
 # network of inverted bottlenecks on an H200 in bf16 and TF32 (tests/data/h200/kernels.csv.gz), and
 # a trace of ResNet-50 on an A100 (Holistic Trace Analysis, tests/data/nccl_parser_config):
 #
-#     1 x 1 window, stride 1, an even    a product for each picture, in one launch. For the
-#     number of pixels                   weight's gradient pictures' parts are summed, where
-#                                        they are less than what would be copied; else as below
+#     1 x 1 window, stride 1, an even    a product for each picture, in one launch. The weight's
+#     number of pixels                   gradient is the sum of a part for each picture if all
+#                                        parts take less memory than the copies; else as below
 #     others, forward                    copies of data and weight, the kernel, a copy of the
 #                                        result (on the A100 only with a sum of 2048 and more)
 #     others, data                       copies of weight and gradient, the kernel, a copy of
@@ -105,8 +105,8 @@ SMALL_PICTURE = 784  # pixels, 28 x 28
 
 
 def fp32_launches(call, weight, which, places):
-    """Of a convolution's product in fp32; None where nothing is known of it. `places`: pixels of
-    the smaller picture."""
+    """How many kernels a convolution's product in fp32 launches; None where that is not known.
+    `places`: pixels of the smaller picture."""
     if call.device != 'cuda' or weight.dim() != 4 or call['groups'] > 1 or call['transposed']:
         return None
     if weight.shape[1] % ALIGNED:

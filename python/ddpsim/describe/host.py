@@ -82,7 +82,7 @@ def forward(op, half):
 
 
 def backward(op, first=True, of_linear=False):
-    """Likewise of a call in the backward pass. `first`: of its node of autograd's graph;
+    """The host's time of a call in the backward pass. `first`: of its node of autograd's graph;
     `of_linear`: the node is that of a linear layer, whose row is shared by two products and the
     sum of a bias's gradient. What the engine adds up is a call without a node of its own."""
     if op in _PRODUCTS or of_linear and op == 'aten.sum':

@@ -95,7 +95,8 @@ class Kernel:
     time: Optional[float] = None  # seconds, measured
 
     def launched(self, operations, host, recomputed=False):
-        """The same kernel as one call launches it (dataclasses.replace is several times slower)."""
+        """A copy of the kernel as one call launches it (dataclasses.replace is several times
+        slower)."""
         made = object.__new__(Kernel)
         made.__dict__.update(self.__dict__, operations=operations, host=host,
                              recomputed=recomputed)

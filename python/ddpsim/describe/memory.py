@@ -42,7 +42,7 @@ def reduction(call):
 
 
 def memset(call, op='memset', launches=1):
-    """Of a few bytes that blocks count in."""
+    """A memset of a few bytes in which the blocks of a kernel count."""
     return call.memory(0, 4 * launches, launches, op, FILL)
 
 

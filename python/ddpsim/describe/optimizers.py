@@ -2,7 +2,7 @@
 from .._user_step import check_optimizer
 from .errors import DescribeError
 
-# Those of model/workload/optimizer.hpp.
+# The names of the optimizers, as in model/workload/optimizer.hpp.
 NAMES = ('none', 'sgd', 'sgd-plain', 'adam', 'adamw', 'adamw-fused', 'adamw-loop', 'lamb',
          'adafactor', 'muon', 'rmsprop', 'novograd', 'lion', 'adam-8bit')
 

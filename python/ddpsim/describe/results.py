@@ -57,7 +57,7 @@ def convolution(func, args, kwargs):
 
 
 def convolution_backward(func, args, kwargs):
-    """Likewise the gradients of data and weight."""
+    """The gradients of data and weight, laid out with channels last as a GPU lays them out."""
     if not any(map(lies_last, args[1:3])):
         return None
     *gradients, bias = func(*args, **kwargs)

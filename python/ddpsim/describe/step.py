@@ -178,7 +178,7 @@ def in_tf32(step, which, notes, device):
 
 
 def unlike_note(dtype, count):
-    """Of products in a format that no device of the catalogue has a rate for."""
+    """A note on products in a format for which no device of the catalogue has a rate."""
     instead = ('one product of fp32 numbers' if UNLIKE[dtype] == 1
                else f'{UNLIKE[dtype]} real products of fp32 numbers')
     doubles = dtype in (torch.float64, torch.complex128)

@@ -5,7 +5,8 @@ from .errors import DescribeError
 
 # How ddpsim spells the formats that gradients and matrix products come in.
 FORMATS = {torch.float32: 'fp32', torch.bfloat16: 'bf16', torch.float16: 'fp16'}
-# And those that are only stored, sent and updated: there are rates of no device for them.
+# Formats of tensors that are stored, sent and updated; for those that FORMATS lacks, no device of
+# the catalogue has a rate.
 STORED = {**FORMATS, torch.float64: 'fp64', torch.complex64: 'complex64',
           torch.complex128: 'complex128', torch.float8_e4m3fn: 'fp8_e4m3',
           torch.float8_e5m2: 'fp8_e5m2'}

@@ -92,9 +92,9 @@ def issue_time(job):
 
 
 def without_disturbance(measured, measure):
-    """The same {size: Spread}, but sizes that take over a tenth longer than a larger one are
-    measured again, twice at most, and the quicker counts: a link does not do that, a machine that
-    was busy meanwhile does."""
+    """`measured`, {size: Spread}, in which every size that took over a tenth longer than a larger
+    one is measured again, twice at most; the quicker time counts. A link is never slower with fewer
+    bytes, but a machine that was busy meanwhile is."""
     measured = dict(measured)
     for _ in range(2):
         for size in sorted(measured, reverse=True):

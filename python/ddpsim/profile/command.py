@@ -160,7 +160,7 @@ def main(wishes):
         note(f'{rank}{problem}')
         return 1
     except RuntimeError as problem:
-        # Of a collective: what the user's code raises was caught before.
+        # It comes from a collective: errors of the user's own code were caught before.
         note(
             f'{rank}a collective failed; did another rank die or fall behind? '
             f'({first_line(problem)})'

@@ -48,10 +48,10 @@ def copy_times(job, largest):
 
 
 def flatten_times(job, largest):
-    """The same of gradients put into a flat tensor that each step takes anew. What the C library
-    asks the system for each time (above 32 MiB: mallopt(3), M_MMAP_THRESHOLD) has pages to which
-    nobody has written, and the first write to each costs more than the copy: hence the sizes on
-    either side."""
+    """Times of copies of gradients into a flat tensor that each step allocates anew. Memory that
+    the C library asks the system for each time (above 32 MiB: mallopt(3), M_MMAP_THRESHOLD) has
+    pages to which nobody has written, and the first write to each costs more than the copy: hence
+    the sizes on either side."""
     sizes = [size for size in (64 * KIB, MIB, 4 * MIB, 16 * MIB, 30 * MIB, 34 * MIB, 64 * MIB)
              if size <= largest]
     results = []

@@ -121,7 +121,7 @@ class Job:
 
 
 def boot_id():
-    """The same for ranks that share a machine, and so its clock."""
+    """A text that is equal for ranks that share a machine, and so its clock."""
     try:
         with open('/proc/sys/kernel/random/boot_id') as file:
             return file.read().strip()

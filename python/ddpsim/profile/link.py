@@ -207,7 +207,7 @@ def table_doubts(link):
 
 
 def link_doubts(link):
-    """Those of the table, and what is missing beside it."""
+    """The doubts about the table, and what is missing beside it."""
     yield from table_doubts(link)
     if link['ranks'] > 1 and link['interference'] == []:
         yield ('what all-reduces cost the computation beside them could not be measured in the '

@@ -88,7 +88,7 @@ def profiled(arguments, made, job, progress):
         if not memory.keep():
             before = None
     profile = run(profiler, arguments.warmup + arguments.steps)
-    # Of less than 1 MiB nobody would notice.
+    # Page faults on less than 1 MiB take too little time to be worth a note.
     if before and faults * memory.PAGE > max(1 << 20, 0.25 * profile.size):
         longer = before.backward / profile.backward - 1
         if longer > 0.05:
@@ -102,8 +102,8 @@ def profiled(arguments, made, job, progress):
 
 
 def together(job, profile):
-    """The same profile on all ranks: passes are means over ranks of their medians. Returns how much
-    longer the slowest rank computes than the mean, in the median step."""
+    """Makes the profile equal on all ranks: passes become means over ranks of their medians.
+    Returns how much longer the slowest rank computes than the mean, in the median step."""
     scale = [profile.forward, profile.backward, profile.optimizer or 0.0, profile.total]
     means = [statistics.fmean(column) for column in zip(*job.numbers(scale))]
     profile.spread = None  # it is known

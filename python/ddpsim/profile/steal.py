@@ -4,9 +4,9 @@ import time
 
 
 def used_seconds():
-    """Of all processors since the machine started: what they worked, and what the host of a virtual
-    machine gave to others of the time they would have (proc_stat(5)); zeros where the system does
-    not say."""
+    """Seconds of all processors together since the machine started: those in which they worked, and
+    those in which the host of a virtual machine ran others in their place (proc_stat(5)); zeros
+    where the system does not say."""
     try:
         with open('/proc/stat') as file:
             user, nice, system, _, _, irq, softirq, stolen = map(int, file.readline().split()[1:9])
@@ -24,7 +24,8 @@ class Steal:
         self.before, self.begin = used_seconds(), time.perf_counter()
 
     def share(self):
-        """Of the time in which processors had work, but of at least one processor's time."""
+        """What was stolen, as a share of the time in which processors had work, but of at least one
+        processor's time. The system counts in ticks of 10 ms."""
         worked, stolen = (max(0.0, after - before)
                           for after, before in zip(used_seconds(), self.before))
         return stolen / max(time.perf_counter() - self.begin, worked + stolen)

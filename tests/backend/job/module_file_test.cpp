@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "backend/device_error.hpp"
-#include "backend/nccl/gpu_module.hpp"
+#include "backend/nccl/device/gpu_module.hpp"
 #include "tests/scenarios/reader/scratch.hpp"
 
 namespace ddpsim {

@@ -1,5 +1,5 @@
 // GPU modules as they should not be, and one whose GPU is a fake: which one, ODD says.
-#include "backend/nccl/gpu_module.hpp"
+#include "backend/nccl/device/gpu_module.hpp"
 #include "tests/backend/modules/process_gpu.hpp"
 
 #define FAKE 0

@@ -13,7 +13,7 @@
 
 #include "backend/cpu/float16.hpp"
 #include "backend/device_error.hpp"
-#include "backend/nccl/gpu.hpp"
+#include "backend/nccl/device/gpu.hpp"
 
 namespace ddpsim {
 

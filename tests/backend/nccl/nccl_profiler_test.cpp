@@ -1,7 +1,7 @@
 // NCCL's side of the interface, played here: the table is found by its name, and called with its
 // layout.
 
-#include "backend/nccl/nccl_profiler.hpp"
+#include "backend/nccl/step/nccl_profiler.hpp"
 
 #include <cstdlib>
 #include <cstring>

@@ -13,7 +13,7 @@
 #include "backend/measure/check_gradients.hpp"
 #include "backend/measure/measure_machine.hpp"
 #include "backend/nccl/nccl_backend.hpp"
-#include "backend/nccl/step_events.hpp"
+#include "backend/nccl/step/step_events.hpp"
 #include "model/schedule/variants.hpp"
 #include "tests/backend/fakes.hpp"
 
@@ -117,6 +117,37 @@ TEST_CASE("an all-reduce waits for every kernel that writes into its bucket", "[
       expected += task.operation == Operation::all_reduce ? 1 : 0;
     CHECK(collectives == expected);
   }
+}
+
+TEST_CASE("kernels that reduce rows are stood in for by a normalisation, whatever their names",
+          "[backend][nccl]") {
+  struct CountingGpu : FakeGpu {
+    explicit CountingGpu(int& count) : normalised(count) {}
+    void normalise(const void* from, void* to, Bytes traffic, Bytes longest) override {
+      ++normalised;
+      FakeGpu::normalise(from, to, traffic, longest);
+    }
+    int& normalised;
+  };
+  SmallJob job = gpu_job(1);
+  Kernel named, reducing;
+  named.name = "subnet.norm";
+  reducing.name = "activation";
+  named.traffic = reducing.traffic = Bytes{4096};
+  reducing.reduces_rows = true;
+  job.workload.layers.front().forward.insert(job.workload.layers.front().forward.end(),
+                                             {named, reducing});
+  const Schedule schedule = job.schedule(Strategy::none);
+  int normalised = 0;
+  REQUIRE(on_fakes(
+              1, {}, seconds{5}, [&](int) { return std::make_unique<CountingGpu>(normalised); },
+              [&](Backend& backend) {
+                backend.load(job.workload, job.optimizer);
+                normalised = 0;
+                backend.run(schedule);
+                return 0;
+              }) == 0);
+  CHECK(normalised == 1);
 }
 
 TEST_CASE("backward goes on while buckets are reduced", "[backend][nccl]") {

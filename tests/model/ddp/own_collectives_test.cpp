@@ -1,4 +1,6 @@
 // Collectives that the network itself sends: of synchronised batch norms, of a loss that gathers.
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include "model/ddp/build_schedule.hpp"
@@ -77,4 +79,22 @@ TEST_CASE("the network's own collectives are simulated only", "[model][own_colle
   const Schedule schedule =
       build_schedule(works_of(with_own(), two_ranks()), training_of(Strategy::bucketed));
   CHECK_THROWS_WITH(check_not_simulated_only(schedule), Catch::Contains("simulated only"));
+}
+
+TEST_CASE("collectives that no backend sends outside of comm hooks are refused by name",
+          "[model][own_collectives]") {
+  Schedule schedule =
+      build_schedule(works_of(two_layers(), two_ranks()), training_of(Strategy::bucketed));
+  CHECK_NOTHROW(check_not_simulated_only(schedule));
+  const auto reduced = std::ranges::find(schedule.tasks, Operation::all_reduce, &Task::operation);
+  REQUIRE(reduced != schedule.tasks.end());
+  reduced->operation = Operation::reduce_scatter;
+  CHECK_THROWS_WITH(check_not_simulated_only(schedule),
+                    Catch::Contains("reduce-scatter of gradients outside of a comm hook"));
+  // An all-gather is sent of sparse gradients alone.
+  reduced->operation = Operation::all_gather;
+  CHECK_THROWS_WITH(check_not_simulated_only(schedule),
+                    Catch::Contains("all-gather of gradients outside of a comm hook"));
+  schedule.works[reduced->work].message = Message::sparse_values;
+  CHECK_NOTHROW(check_not_simulated_only(schedule));
 }

@@ -45,6 +45,20 @@ const Kernel& priced(Workload& workload, const Device& device) {
   return workload.layers[0].forward[0];
 }
 
+TEST_CASE("a kernel is known to reduce rows before and after its parts are priced",
+          "[model][price_by_class]") {
+  const Device device = device_with_laws();
+  const KernelPart elementwise = moving({1000}, 8us);
+  KernelPart softmax = elementwise;
+  softmax.kernel.shape = MemoryPattern{.of = PatternKind::softmax, .rows = 10, .columns = 10};
+  Workload plain = with({elementwise}), reduced = with({elementwise, softmax});
+  CHECK_FALSE(reduces_rows(plain.layers[0].forward[0]));
+  CHECK(reduces_rows(reduced.layers[0].forward[0]));
+  CHECK_FALSE(reduces_rows(priced(plain, device)));
+  CHECK(reduces_rows(priced(reduced, device)));
+  CHECK(reduced.layers[0].forward[0].parts.empty());
+}
+
 TEST_CASE("a kernel costs the sum of its parts", "[model][price_by_class]") {
   const Device device = device_with_laws();
   const KernelPart large = moving({1'000'000'000}, 8us), small = moving({4}, 16us);

@@ -46,10 +46,11 @@ inline void in_fields(Kernel v, const Visit<Kernel>& visit) {
   // Kernels of schedules are hooks', of which neither calls nor parts are known, and nothing was
   // computed before.
   auto& [name, gemm, traffic, launches, calls, type, recomputed, tensors, call, time, parts,
-         by_class] = v;
+         by_class, reduces_rows] = v;
   static_cast<void>(calls);
   static_cast<void>(recomputed);
   static_cast<void>(parts);
+  static_cast<void>(reduces_rows);
   in_each(v, visit, name, gemm, traffic, launches, type, tensors, call, time, by_class);
 }
 inline void in_fields(Work v, const Visit<Work>& visit) {

@@ -1,5 +1,8 @@
 #include "model/workload/optimizer.hpp"
 
+#include <set>
+#include <string_view>
+
 #include <catch2/catch.hpp>
 
 #include "tests/model/workload/timed.hpp"
@@ -180,9 +183,9 @@ TEST_CASE("optimizers keep state in the parameters' format", "[model][optimizer]
   CHECK(state(Optimizer::adamw) == Bytes{8000});
 }
 
-TEST_CASE("optimizers go by their names", "[model][optimizer]") {
-  for (const Optimizer optimizer : all_optimizers)
-    CHECK(optimizer_named(name_of(optimizer)) == optimizer);
+TEST_CASE("every optimizer has a name of its own", "[model][optimizer]") {
+  std::set<std::string_view> names;
+  for (const Optimizer optimizer : all_optimizers) names.insert(name_of(optimizer));
+  CHECK(names.size() == all_optimizers.size());
   CHECK(name_of(Optimizer::adamw_loop) == "adamw-loop");
-  CHECK_FALSE(optimizer_named("adamax"));
 }

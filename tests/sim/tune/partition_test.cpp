@@ -42,6 +42,21 @@ PartitionProblem random_problem(Dice& dice) {
   return problem;
 }
 
+/// The step under buckets with these ends, by the law that PartitionProblem states.
+Duration step_of(const PartitionProblem& problem, const std::vector<int>& ends) {
+  Duration step = problem.without;
+  Instant end{};
+  int begin = 0;
+  for (const int border : ends) {
+    Bytes size;
+    for (int i = begin; i < border; ++i) size += problem.sizes[at(i)];
+    end = std::max(end, problem.ready[at(border - 1)]) + problem.cost(size);
+    step = std::max(step, end - Instant{} + problem.after[at(begin)]);
+    begin = border;
+  }
+  return step;
+}
+
 }  // namespace
 
 TEST_CASE("the dynamic programme finds what brute force finds", "[sim][partition]") {

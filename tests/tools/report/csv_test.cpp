@@ -1,4 +1,4 @@
-#include "tools/report/csv.hpp"
+#include "tools/report/writers/csv.hpp"
 
 #include <bit>
 #include <cmath>

@@ -5,9 +5,9 @@
 #include <catch2/catch.hpp>
 
 #include "tests/tools/jobs.hpp"
-#include "tools/report/all_fields.hpp"
-#include "tools/report/csv.hpp"
-#include "tools/report/text_writer.hpp"
+#include "tools/report/records/all_fields.hpp"
+#include "tools/report/writers/csv.hpp"
+#include "tools/report/writers/text_writer.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/report/json_writer.hpp"
+#include "tools/report/writers/json_writer.hpp"
 
 #include <bit>
 #include <cmath>

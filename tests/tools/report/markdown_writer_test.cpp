@@ -1,4 +1,4 @@
-#include "tools/report/markdown_writer.hpp"
+#include "tools/report/writers/markdown_writer.hpp"
 
 #include <catch2/catch.hpp>
 

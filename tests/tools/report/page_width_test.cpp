@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 
 #include "tests/tools/program.hpp"
-#include "tools/report/text_width.hpp"
+#include "tools/report/writers/text_width.hpp"
 
 namespace ddpsim {
 namespace {

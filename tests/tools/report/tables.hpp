@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tools/report/field_kinds.hpp"
+#include "tools/report/records/field_kinds.hpp"
 
 namespace ddpsim::tables {
 

@@ -1,4 +1,4 @@
-#include "tools/report/text_writer.hpp"
+#include "tools/report/writers/text_writer.hpp"
 
 #include <cmath>
 #include <limits>
@@ -7,7 +7,7 @@
 
 #include "tests/tools/program.hpp"
 #include "tests/tools/report/tables.hpp"
-#include "tools/report/text_width.hpp"
+#include "tools/report/writers/text_width.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,0 +1,358 @@
+// The host walks the tasks in order. The host of a task that runs on a stream is a launch (issued
+// to enqueued); launches are gathered into the operator that makes them:
+//
+//     ProfilerStep#2                                              user_annotation
+//       DistributedDataParallel.forward                           user_annotation
+//         layers.0                                                cpu_op
+//           cudaLaunchKernel, cudaLaunchKernel, ...               cuda_runtime
+//     autograd::engine::evaluate_function: layers.0Backward0      cpu_op, on the autograd thread
+//       cudaLaunchKernel, ...
+//     autograd::engine::evaluate_function: torch::autograd::AccumulateGrad
+//       torch::autograd::AccumulateGrad
+//       torch::distributed::reducer::mul_out
+//         cudaLaunchKernel
+//       c10d::allreduce_, record_param_comms, nccl:all_reduce
+//         cudaLaunchKernelExC
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "tools/kineto/kineto_rank.hpp"
+#include "tools/kineto/kineto_words.hpp"
+#include "tools/study/names.hpp"
+
+namespace ddpsim {
+namespace {
+
+std::string accumulate_node() {
+  return fmt::format("{}{}", kineto::evaluate_function, kineto::accumulate_grad);
+}
+
+/// Tasks that follow each other with equal keys are one operator's.
+struct OperatorKey {
+  enum class Kind : std::uint8_t {
+    forward,    ///< of a layer
+    node,       ///< the autograd engine evaluates a layer's backward pass
+    hook,       ///< likewise a gradient's accumulation, with all that its hooks do
+    optimizer,  ///< all of it
+    single      ///< of one task
+  };
+  Kind kind = Kind::single;
+  std::int32_t index = 0;  ///< of a layer, or of a task
+  std::int16_t micro_batch = 0;
+  bool operator==(const OperatorKey&) const = default;
+};
+using Kind = OperatorKey::Kind;
+
+/// An operator's span, as it grows.
+struct OpenOperator {
+  OperatorKey key;
+  TraceRow row;
+  std::string category, name;  ///< no name: its one task says all
+  Instant start{}, end{};
+  TraceEvents inner;
+};
+
+class HostWriter {
+ public:
+  HostWriter(const TracedStep& step, std::int64_t& correlation)
+      : step_(step),
+        bucketed_(step.step.training.strategy == Strategy::bucketed),
+        correlation_(correlation),
+        main_{step.where.host, step.where.host},
+        autograd_{step.where.host, step.where.host + 1},
+        launches_(step.schedule.tasks.size()) {
+    find_backward();
+    find_gradients();
+  }
+
+  std::vector<TracedLaunch> write(TraceEvents& events) {
+    Instant now{}, last{};
+    for (std::size_t i = 0; i < tasks().size(); ++i) {
+      if (!step_.is_mine(tasks()[i])) continue;
+      last = std::max({last, step_.times[i].end, done(i)});
+      if (tasks()[i].host_waits && issued(i) > now) write_waiting(i, now);
+      write_task(i);
+      now = std::max(now, done(i));
+    }
+    close();
+    // Readers take the first of equal spans for the outer one.
+    const bool first = step_.step.training.iteration == 1;
+    events.span(main_, kineto::user_annotation,
+                fmt::format("{}{}", kineto::profiler_step, first ? 0 : 2), Instant{}, last);
+    write_passes(events);
+    events.append(host_);
+    if (last > now && !step_.schedule.synchronous)
+      events.span(main_, "cuda_runtime", "cudaDeviceSynchronize", now, last);
+    return std::move(launches_);
+  }
+
+ private:
+  const std::vector<Task>& tasks() const { return step_.schedule.tasks; }
+  Instant issued(std::size_t index) const { return step_.times[index].issued; }
+  /// When the host is done with a task.
+  Instant done(std::size_t index) const {
+    const TaskTimes& times = step_.times[index];
+    return tasks()[index].stream == Stream::host ? times.end : times.enqueued;
+  }
+
+  /// What the autograd engine's thread does: from the first backward kernel of a micro-batch to its
+  /// last gradient, and DDP's own end of the backward pass.
+  void find_backward() {
+    for (std::size_t i = 0; i < tasks().size(); ++i) {
+      const Task& task = tasks()[i];
+      const bool last = bucketed_ && finishes_bucket(step_.schedule, task);
+      const auto found = backward_.find(task.micro_batch);
+      if (found == backward_.end()) {
+        if (task.operation == Operation::backward)
+          backward_.emplace(task.micro_batch, std::pair(i, i));
+      } else if (last || task.operation == Operation::backward ||
+                 task.operation == Operation::accumulate || task.operation == Operation::hook ||
+                 task.operation == Operation::gradient_hook ||
+                 task.operation == Operation::copy_in || is_hooked(i)) {
+        found->second.second = i;
+      }
+    }
+  }
+  /// An all-reduce that a gradient's hook issues.
+  bool is_hooked(std::size_t index) const {
+    return is_collective(tasks()[index].operation) && tasks()[index].handed_over;
+  }
+  bool in_backward(std::size_t index) const {
+    const auto found = backward_.find(tasks()[index].micro_batch);
+    return found != backward_.end() && index >= found->second.first &&
+           index <= found->second.second;
+  }
+  TraceRow row_of(std::size_t index) const { return in_backward(index) ? autograd_ : main_; }
+
+  /// Without DDP's hooks nothing in the schedule says when a gradient is accumulated: behind the
+  /// kernel that completes it.
+  void find_gradients() {
+    const bool hooks = std::any_of(tasks().begin(), tasks().end(), [](const Task& task) {
+      return task.operation == Operation::hook;
+    });
+    if (hooks) return;
+    const Workload& workload = step_.scenario.workload;
+    for (const int index : arrival_order(workload)) {
+      const Parameter& parameter = step_.parameter(index);
+      if (!parameter.unused) ready_[{parameter.layer, parameter.ready_after}].push_back(index);
+    }
+  }
+
+  /// The passes, as annotations of the thread that calls them.
+  void write_passes(TraceEvents& events) const {
+    std::map<std::pair<std::int16_t, bool>, std::pair<Instant, Instant>> passes;
+    for (std::size_t i = 0; i < tasks().size(); ++i) {
+      const Task& task = tasks()[i];
+      const auto backward = backward_.find(task.micro_batch);
+      const bool behind = backward == backward_.end() || i > backward->second.second;
+      if (behind || !step_.is_mine(task) || task.operation == Operation::outside) continue;
+      const auto [pass, added] = passes.emplace(
+          std::pair(task.micro_batch, i >= backward->second.first), std::pair(issued(i), done(i)));
+      if (!added) pass->second.second = std::max(pass->second.second, done(i));
+    }
+    for (const auto& [key, times] : passes)
+      events.span(main_, kineto::user_annotation,
+                  key.second  ? "backward"
+                  : bucketed_ ? kineto::ddp_forward
+                              : "forward",
+                  times.first, times.second);
+  }
+
+  OperatorKey key_of(std::size_t index) const {
+    const Task& task = tasks()[index];
+    const OperatorKey single{Kind::single, static_cast<std::int32_t>(index), task.micro_batch};
+    switch (task.operation) {
+      case Operation::forward:
+        return {Kind::forward, task.layer, task.micro_batch};
+      case Operation::backward:
+        return {Kind::node, task.layer, task.micro_batch};
+      case Operation::optimizer:
+        if (task.step == nobody) return {Kind::optimizer, 0, task.micro_batch};
+        break;
+      case Operation::hook:
+        return {Kind::hook, single.index, task.micro_batch};
+      case Operation::wait:
+      case Operation::copy_out:
+        return single;
+      case Operation::accumulate:
+      case Operation::copy_in:
+      case Operation::concatenate:
+      case Operation::all_reduce:
+      case Operation::divide:
+      case Operation::broadcast:
+      case Operation::search_unused:
+      case Operation::copy_to_host:
+      case Operation::copy_to_device:
+      case Operation::gradient_hook:
+      case Operation::module_hook:
+      case Operation::all_gather:
+      case Operation::reduce_scatter:
+      case Operation::cast:
+      case Operation::correct:
+      case Operation::pack:
+      case Operation::draw:
+      case Operation::multiply:
+      case Operation::orthogonalize:
+      case Operation::quantize:
+      case Operation::dequantize:
+      case Operation::select:
+      case Operation::own_kernel:
+      case Operation::synchronize:
+      case Operation::outside:
+      case Operation::meet:
+      case Operation::pause:
+        break;
+    }
+    // What a hook does goes on until something else begins.
+    return open_ && open_->key.kind == Kind::hook && in_backward(index) ? open_->key : single;
+  }
+
+  /// Before the task the host waited for the device, or for a collective.
+  void write_waiting(std::size_t index, Instant since) {
+    close();
+    const bool collective = step_.schedule.synchronous;
+    host_.span(row_of(index), collective ? kineto::cpu_op : "cuda_runtime",
+               collective ? fmt::format("{}Work::wait", kineto::c10d) : "cudaStreamSynchronize",
+               since, issued(index));
+  }
+
+  void write_task(std::size_t index) {
+    const Task& task = tasks()[index];
+    const OperatorKey key = key_of(index);
+    if (open_ && !(open_->key == key)) close();
+    if (!open_) open(index, key);
+    open_->end = std::max(open_->end, done(index));
+    if (task.operation == Operation::hook)
+      open_->inner.span(open_->row, kineto::cpu_op, kineto::accumulate_grad, issued(index),
+                        done(index), parameter_of(task));
+    else if (done(index) > issued(index))
+      write_inside(index);
+    if (task.operation == Operation::backward) write_gradients(task);
+  }
+
+  void open(std::size_t index, const OperatorKey& key) {
+    const Task& task = tasks()[index];
+    OpenOperator& opened = open_.emplace();
+    opened.key = key;
+    opened.row = row_of(index);
+    opened.category = kineto::cpu_op;
+    opened.start = opened.end = issued(index);
+    switch (key.kind) {
+      case Kind::forward:
+        opened.name = step_.scenario.workload.layers[at(task.layer)].name;
+        break;
+      case Kind::node:
+        opened.name = fmt::format("{}{}Backward0", kineto::evaluate_function,
+                                  step_.scenario.workload.layers[at(task.layer)].name);
+        break;
+      case Kind::hook:
+        opened.name = accumulate_node();
+        break;
+      case Kind::optimizer:
+        opened.category = kineto::user_annotation;
+        opened.name = optimizer_annotation(step_.scenario.optimizer);
+        break;
+      case Kind::single:
+        break;
+    }
+  }
+
+  void close() {
+    if (!open_) return;
+    if (!open_->name.empty())
+      host_.span(open_->row, open_->category, open_->name, open_->start, open_->end);
+    host_.append(open_->inner);
+    open_.reset();
+  }
+
+  TraceArguments parameter_of(const Task& task) const {
+    return task.parameter == nobody ? TraceArguments{} : parameter_of(task.parameter);
+  }
+  TraceArguments parameter_of(std::int32_t index) const {
+    const Parameter& parameter = step_.parameter(index);
+    return TraceArguments{}
+        .add("parameter", parameter.name)
+        .add_json(kineto::input_dims, fmt::format("[[{}]]", fmt::join(parameter.shape, ",")))
+        .add_json(kineto::input_type, fmt::format("[\"{}\"]", tensor_type(parameter.dtype)));
+  }
+
+  /// Where there are no hooks: the gradients that a kernel completes, each in an instant.
+  void write_gradients(const Task& task) {
+    const auto found = ready_.find({task.layer, task.kernel});
+    if (found == ready_.end()) return;
+    const TraceRow row = open_->row;
+    const Instant end = open_->end;
+    close();
+    for (const int parameter : found->second) {
+      host_.span(row, kineto::cpu_op, accumulate_node(), end, end);
+      host_.span(row, kineto::cpu_op, kineto::accumulate_grad, end, end, parameter_of(parameter));
+    }
+  }
+
+  /// What the host does for one task, in the operator that is open.
+  void write_inside(std::size_t index) {
+    const Task& task = tasks()[index];
+    const bool launched = task.stream != Stream::host;
+    const bool device = is_kernel(task.operation) ||
+                        traits_of(task.operation).kind == OperationTraits::Kind::transfer;
+    TraceEvents& inner = open_->inner;
+    const auto span = [&](std::string_view category, std::string_view name) {
+      inner.span(open_->row, category, name, issued(index), done(index), parameter_of(task));
+    };
+    if (is_collective(task.operation)) return write_call(index);
+    if (task.operation == Operation::wait && launched)
+      return span("cuda_runtime", "cudaStreamWaitEvent");
+    if (task.operation == Operation::synchronize && !step_.schedule.synchronous)
+      return span("cuda_runtime", "cudaDeviceSynchronize");
+    if (!device) return span(kineto::cpu_op, task_label(step_.scenario, step_.schedule, task));
+    if (!launched || open_->key.kind == Kind::single || open_->key.kind == Kind::hook)
+      span(kineto::cpu_op, operator_name(step_.scenario, step_.schedule, task));
+    if (launched)
+      launch(index, device_name(step_.scenario, step_.schedule, task).launch, done(index));
+  }
+
+  void launch(std::size_t index, std::string_view call, Instant end) {
+    launches_[index] = {++correlation_, open_->row, issued(index)};
+    open_->inner.span(open_->row, "cuda_runtime", call, issued(index), end,
+                      TraceArguments{}.add(kineto::correlation, correlation_));
+  }
+
+  /// The spans that issue a collective, each a picosecond shorter than the one around it.
+  void write_call(std::size_t index) {
+    const CollectiveName named = step_.collective(tasks()[index]);
+    const Instant start = issued(index), end = done(index);
+    constexpr Duration inset{1};
+    TraceEvents& inner = open_->inner;
+    inner.span(open_->row, kineto::cpu_op, named.call, start, end);
+    inner.span(open_->row, kineto::cpu_op, kineto::record_param_comms, start, end - inset,
+               step_.message(named));
+    if (step_.collectives_on_hosts) return;
+    inner.span(open_->row, kineto::user_annotation, fmt::format("{}{}", kineto::nccl, named.word),
+               start, end - 2 * inset);
+    launch(index, "cudaLaunchKernelExC", end - 3 * inset);
+  }
+
+  const TracedStep& step_;
+  const bool bucketed_;
+  std::int64_t& correlation_;
+  const TraceRow main_, autograd_;
+  TraceEvents host_;
+  std::optional<OpenOperator> open_;
+  std::vector<TracedLaunch> launches_;
+  /// [micro-batch] the first and the last task of its backward pass.
+  std::map<std::int16_t, std::pair<std::size_t, std::size_t>> backward_;
+  /// [layer, kernel] the parameters whose gradients it completes; empty: hooks tell.
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<int>> ready_;
+};
+
+}  // namespace
+
+std::vector<TracedLaunch> write_host(TraceEvents& events, const TracedStep& step,
+                                     std::int64_t& correlation) {
+  return HostWriter(step, correlation).write(events);
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,54 @@
+#include "tools/kineto/kineto_rank.hpp"
+
+#include <algorithm>
+
+#include "tools/kineto/kineto_words.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// "[0, 1]", of many the first ones and the last, as the profiler writes them.
+std::string rank_list(int first, int count) {
+  constexpr int most = 30;
+  std::string text;
+  for (int i = 0; i < std::min(count, most); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", first + i);
+  if (count > most) text += fmt::format(", ..., {}", first + count - 1);
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+TracedStep::TracedStep(const Scenario& of, const Step& traced, const TracedRank& rank)
+    : scenario(of),
+      step(traced),
+      schedule(traced.schedule),
+      times(traced.timeline.ranks[at(rank.like)]),
+      where(rank),
+      collectives_on_hosts(traced.schedule.synchronous || of.cluster.through_host.has_value()) {}
+
+CollectiveName TracedStep::collective(const Task& task) const {
+  return collective_name(scenario, schedule, task, step.timeline.detail_of(task).choice);
+}
+
+TraceArguments TracedStep::message(const CollectiveName& named) const {
+  return TraceArguments{}
+      .add(kineto::collective_name, named.name)
+      .add(kineto::message_elements, named.elements_in)
+      .add("Out msg nelems", named.elements_out)
+      .add(kineto::group_size, named.ranks)
+      .add(kineto::dtype, named.dtype)
+      .add("In split size", "[]")
+      .add("Out split size", "[]")
+      .add(kineto::group_name, "0")
+      .add("Process Group Description", "default_pg")
+      .add("Process Group Ranks", rank_list(where.rank / named.ranks * named.ranks, named.ranks));
+}
+
+void write_rank(TraceEvents& events, const TracedStep& step, std::int64_t& correlation) {
+  const std::vector<TracedLaunch> launches = write_host(events, step, correlation);
+  write_streams(events, step, launches, correlation);
+  write_counters(events, step);
+}
+
+}  // namespace ddpsim

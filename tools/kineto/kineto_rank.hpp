@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/base/index.hpp"
+#include "model/scenario/scenario.hpp"
+#include "sim/predict/step.hpp"
+#include "tools/kineto/kineto_events.hpp"
+#include "tools/kineto/kineto_names.hpp"
+
+namespace ddpsim {
+
+/// Where a rank's events stand in a trace.
+struct TracedRank {
+  int host = 0, device = 0;  ///< process numbers
+  int rank = 0;              ///< in the job
+  int like = 0;              ///< index of its times in the step's timeline
+};
+
+/// A launch on the host, and the number that joins it to what it launches; 0: there is none.
+struct TracedLaunch {
+  std::int64_t correlation = 0;
+  TraceRow row;
+  Instant at{};
+};
+
+/// One step of one rank: what the writers of its host and of its streams both ask.
+class TracedStep {
+ public:
+  TracedStep(const Scenario& scenario, const Step& step, const TracedRank& rank);
+
+  bool is_mine(const Task& task) const { return !is_of_another_rank(task, where.like); }
+  /// Does a thread of the host do it, rather than a stream of the device?
+  bool runs_on_host(const Task& task) const {
+    return schedule.synchronous || (collectives_on_hosts && is_collective(task.operation));
+  }
+  CollectiveName collective(const Task& task) const;
+  /// What the profiler says of a collective's message.
+  TraceArguments message(const CollectiveName& named) const;
+  const Parameter& parameter(std::int32_t index) const {
+    return scenario.workload.parameters[at(index)];
+  }
+
+  const Scenario& scenario;
+  const Step& step;
+  const Schedule& schedule;
+  const std::vector<TaskTimes>& times;
+  const TracedRank where;
+  const bool collectives_on_hosts;
+};
+
+/// Writes one step of one rank as PyTorch's profiler would have written it.
+///
+/// The host's process has the thread that calls forward and the optimizer, the autograd engine's,
+/// and, where collectives run on hosts, theirs. The device's process has a row for each stream: 7
+/// is PyTorch's default one, on 20 the collectives run. Where kernels run on the host thread there
+/// is no such process. `correlation` is the last number that joined two events of the file.
+void write_rank(TraceEvents& events, const TracedStep& step, std::int64_t& correlation);
+
+/// The host's part; returns the launch of each task.
+std::vector<TracedLaunch> write_host(TraceEvents& events, const TracedStep& step,
+                                     std::int64_t& correlation);
+/// What runs on the device's streams, and, where collectives run on hosts, on their threads.
+void write_streams(TraceEvents& events, const TracedStep& step,
+                   const std::vector<TracedLaunch>& launches, std::int64_t& correlation);
+/// Counters of what collectives send: "link use", the rate at which the rank's port sends, and
+/// "bytes in flight", the payload of the collectives under way.
+void write_counters(TraceEvents& events, const TracedStep& step);
+
+}  // namespace ddpsim

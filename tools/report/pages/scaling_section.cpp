@@ -1,0 +1,77 @@
+#include "tools/report/pages/scaling_section.hpp"
+
+#include <fmt/format.h>
+
+#include "tools/picture/plot.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// One curve a strategy of what `value` says of its points.
+template <typename Value>
+Plot over_ranks(const std::vector<ScalingCurve>& curves, std::string title, std::string y_label,
+                Value value) {
+  Plot plot;
+  plot.title = title;
+  plot.description = fmt::format("{}, against the number of ranks.", title);
+  plot.x_label = "ranks";
+  plot.y_label = std::move(y_label);
+  plot.log_x = true;
+  plot.x_text = [](double ranks) { return fmt::format("{:.0f}", ranks); };
+  for (const ScalingCurve& curve : curves) {
+    Curve line;
+    line.name = curve.label;
+    line.dashed = curve.strategy == Strategy::none;
+    line.ink = ink_of_strategy(std::string(name_of(curve.strategy)));
+    for (const ScalingPoint& point : curve.points) {
+      line.points.emplace_back(point.ranks(), value(point));
+      if (&curve == &curves.front()) plot.x_ticks.push_back(point.ranks());
+    }
+    plot.curves.push_back(std::move(line));
+  }
+  return plot;
+}
+
+}  // namespace
+
+void add_scaling_pictures(Page& page, const std::vector<ScalingCurve>& curves,
+                          const std::optional<KnownAccuracy>& accuracy) {
+  if (curves.empty() || curves.front().points.size() < 2) return;
+  Plot steps = over_ranks(curves, "Step over ranks", "step, ms",
+                          [](const ScalingPoint& point) { return in_ms(point.step); });
+  if (accuracy) {  // of the last alone: the others' would lie on it
+    Curve& curve = steps.curves.back();
+    for (const auto& [ranks, step] : curve.points)
+      curve.band.emplace_back(step * (1 - accuracy->median_error),
+                              step * (1 + accuracy->median_error));
+  }
+  page.add(Picture{
+      steps.title, plot_picture(steps), "",
+      accuracy ? fmt::format("Each rank keeps its batch. Half of such predictions lay within the "
+                             "band around {}: {:.1f} % on {} measured rows ({}).",
+                             steps.curves.back().name, 100 * accuracy->median_error, accuracy->rows,
+                             accuracy->rows_of)
+               : "Each rank keeps its batch. How far such predictions are off is not known."});
+  Plot efficiency = over_ranks(curves, "Scaling efficiency", "% of ranks that train alone",
+                               [](const ScalingPoint& point) { return 100 * point.efficiency; });
+  efficiency.half = true;
+  page.add(Picture{efficiency.title, plot_picture(efficiency), "",
+                   "The step of one rank that trains by itself, over the step.", true});
+  if (!curves.front().points.front().samples_per_second) return;
+  const bool tokens = curves.front().points.front().tokens_per_second.has_value();
+  const auto rate_of = [&](const ScalingPoint& point) {
+    return tokens ? point.tokens_per_second.value_or(0) : point.samples_per_second.value_or(0);
+  };
+  Plot rate = over_ranks(curves, tokens ? "Tokens per second" : "Samples per second",
+                         tokens ? "tokens/s" : "samples/s", rate_of);
+  rate.half = rate.log_y = true;
+  Curve alone{"each rank as fast as one alone", {}, true, false, {}, "copy"};
+  const ScalingPoint& one = curves.front().points.front();
+  for (const ScalingPoint& point : curves.front().points)
+    alone.points.emplace_back(point.ranks(), rate_of(one) * point.ranks() / one.ranks());
+  rate.curves.push_back(std::move(alone));
+  page.add(Picture{rate.title, plot_picture(rate), "",
+                   "Of all ranks together; both scales are logarithmic.", true});
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,79 @@
+#include "tools/report/pages/why_picture.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "model/timeline/why.hpp"
+#include "tools/picture/bars.hpp"
+#include "tools/report/reports/why_report.hpp"
+
+namespace ddpsim {
+namespace {
+
+constexpr std::size_t most_buckets = 8;  ///< of a strategy
+
+std::string_view paint_of(Cause cause) {
+  switch (cause) {
+    case Cause::gradients:
+      return "collective";
+    case Cause::turn:
+      return "copy";
+    case Cause::previous:
+      return "backward";
+    case Cause::launch:
+      return "launch";
+    case Cause::slowest_rank:
+      return "hook";
+  }
+  return "line";
+}
+
+BarPicture::Row row_of(std::string label, const std::vector<ExposedBucket>& buckets) {
+  BarPicture::Row row{std::move(label), std::vector<double>(all_causes.size())};
+  for (const ExposedBucket& bucket : buckets)
+    for (const Cause cause : all_causes)
+      row.lengths[static_cast<std::size_t>(cause)] += in_ms(bucket.by(cause));
+  return row;
+}
+
+void add_rows(BarPicture& bars, const Scenario& scenario, const NamedStep& named) {
+  const Step& step = *named.step;
+  std::vector<ExposedBucket> buckets = why_exposed(step.schedule, step.timeline, step.metrics);
+  if (buckets.empty()) return;
+  std::stable_sort(buckets.begin(), buckets.end(),
+                   [](const ExposedBucket& a, const ExposedBucket& b) {
+                     return a.times.exposed > b.times.exposed;
+                   });
+  bars.rows.push_back({named.name});
+  // A row that says "2 more" is no shorter than the two.
+  const std::size_t shown = buckets.size() <= most_buckets + 1 ? buckets.size() : most_buckets;
+  for (std::size_t i = 0; i < shown; ++i)
+    bars.rows.push_back(
+        row_of(bucket_label(scenario, step.schedule, buckets[i].bucket), {buckets[i]}));
+  if (shown < buckets.size())
+    bars.rows.push_back(
+        row_of(fmt::format("{} more, together", buckets.size() - shown),
+               {buckets.begin() + static_cast<std::ptrdiff_t>(shown), buckets.end()}));
+}
+
+}  // namespace
+
+std::optional<Picture> why_picture(const Scenario& scenario, const std::vector<NamedStep>& steps) {
+  BarPicture bars;
+  bars.title = "What exposes each bucket";
+  bars.description =
+      "How long each bucket's all-reduce is exposed, and how much of that each cause accounts for.";
+  bars.unit = "ms";
+  for (const Cause cause : all_causes)
+    bars.parts.push_back({std::string(name_of(cause)), std::string(paint_of(cause))});
+  for (const NamedStep& named : steps) add_rows(bars, scenario, named);
+  if (bars.rows.empty()) return std::nullopt;
+  return Picture{bars.title, bar_picture(bars), "",
+                 "The buckets with the longest exposed time, by cause: their gradients "
+                 "were ready too late to hide them, or they had to wait for their turn, "
+                 "for the collective before them, for the host's launch, or for the "
+                 "slowest rank."};
+}
+
+}  // namespace ddpsim

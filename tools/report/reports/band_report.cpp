@@ -1,0 +1,43 @@
+#include "tools/report/reports/band_report.hpp"
+
+#include <fmt/format.h>
+
+#include "tools/report/records/step_fields.hpp"
+
+namespace ddpsim {
+
+Record band_record(const Knowledge& knowledge, Duration step) {
+  const auto end = [&](double factor) {
+    return knowledge.accuracy ? FieldValue(factor * in_ms(step)) : FieldValue();
+  };
+  const Band band = knowledge.accuracy ? knowledge.accuracy->band : Band{};
+  return Record()
+      .add(fields::band_low_ms, end(band.low))
+      .add(fields::band_high_ms, end(band.high))
+      .add(fields::known_from, knowledge_text(knowledge.from));
+}
+
+std::string bands_text(const Comparison& run) {
+  if (!run.knowledge.accuracy) return "";
+  const Band& band = run.knowledge.accuracy->band;
+  std::string text;
+  for (const NamedStep& each : run.named()) {
+    const double step = in_ms(each.step->metrics.step);
+    text +=
+        fmt::format("{}{} {:.2f} to {:.2f} ms", text.empty() ? "In proportion, steps take: " : "; ",
+                    each.name, band.low * step, band.high * step);
+  }
+  return text + ".";
+}
+
+std::string saving_text(const Knowledge& knowledge, double saving) {
+  if (!knowledge.accuracy || saving >= knowledge.accuracy->band.half_width()) return "";
+  return fmt::format(
+      "The saving of {:.1f} % is smaller than how far such predictions were "
+      "off ({:.1f} % to either side of the middle, for 9 in 10). The two "
+      "steps differ in their buckets alone, so they share most of that "
+      "error, but how much they share was not measured: time both.",
+      100 * saving, 100 * knowledge.accuracy->band.half_width());
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "tools/report/records/record.hpp"
+#include "tools/study/comparison.hpp"
+
+namespace ddpsim {
+
+/// What a step is predicted from, and the band around it: fields::band_low_ms, band_high_ms and
+/// known_from. The ends are nothing where it is not known how far such predictions were off.
+Record band_record(const Knowledge& knowledge, Duration step);
+
+/// "In proportion, steps take: naive 107.12 to 127.35 ms; bucketed, 25 MiB 101.70 to 120.92 ms.":
+/// the band of each step; "" where none is known.
+std::string bands_text(const Comparison& run);
+
+/// What is to be said of a saving (a share of the step) that is smaller than the band is wide to
+/// either side; "" of another, and where no band is known.
+std::string saving_text(const Knowledge& knowledge, double saving);
+
+}  // namespace ddpsim

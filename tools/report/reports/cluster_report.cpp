@@ -1,0 +1,389 @@
+#include "tools/report/reports/cluster_report.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "model/cluster/deciding_link.hpp"
+#include "model/cluster/nvlink.hpp"
+#include "model/cost/collective.hpp"
+#include "model/cost/collective_ports.hpp"
+#include "model/cost/cost_model.hpp"
+#include "model/cost/interference.hpp"
+#include "scenarios/reader/cluster_shape.hpp"
+#include "scenarios/reader/device_reader.hpp"
+#include "tools/report/records/cluster_fields.hpp"
+#include "tools/report/reports/described_report.hpp"
+#include "tools/report/reports/full_nodes.hpp"
+#include "tools/report/reports/kept_links.hpp"
+#include "tools/study/measurement_doubts.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// The line rate of one device; zero where it is not known. A link of no kind that has a table of
+/// all-reduces has a bandwidth that was fitted to the table: no port has it. A calibration measured
+/// all-reduces over whatever link there was.
+Bandwidth line_rate(const CalibratedCluster& cluster) {
+  const Link& link = deciding_link(cluster);
+  if (cluster.calibration && !cluster.calibration->all_reduce.empty()) return {};
+  if (link.kind == LinkKind::plain && !link.all_reduce.empty()) return {};
+  const Bandwidth port = link.bandwidth;
+  const int ranks = cluster.ranks_per_node.largest();  // of the node whose devices share the most
+  if (cluster.nodes == 1) return ranks > 1 ? port : Bandwidth{};
+  return {port.bytes_per_second * nics_of_node(cluster, ranks) / ranks};
+}
+
+/// Is it what the reader calls an entry that a scenario writes out instead of naming it?
+bool is_own(const std::string& name) {
+  return name == "inline";
+}
+
+std::string name_of_link(const Link& link) {
+  if (link.name.empty()) return "links as measured";
+  return shown_name(link.name, "link");
+}
+
+/// Were the times of forward and backward measured?
+bool is_measured(const Workload& workload) {
+  const auto timed = [](const std::vector<Kernel>& kernels) {
+    return std::any_of(kernels.begin(), kernels.end(),
+                       [](const Kernel& kernel) { return kernel.time.has_value(); });
+  };
+  return std::any_of(workload.layers.begin(), workload.layers.end(), [&](const Layer& layer) {
+    return timed(layer.forward) || timed(layer.backward);
+  });
+}
+
+/// What a setting of a link does not do.
+void add_idle_links(std::vector<std::string>& notes, const CalibratedCluster& cluster,
+                    const std::vector<Setting>& settings) {
+  if (cluster.nodes == 1 && touches(settings, "cluster.inter_node"))
+    notes.emplace_back("inter_node has no effect: there is one node");
+  if (cluster.ranks_per_node.largest() == 1 && touches(settings, "cluster.intra_node"))
+    notes.emplace_back("intra_node has no effect: a node has one rank");
+  const std::string key = cluster.nodes > 1 ? "inter_node" : "intra_node";
+  if (CollectiveLaw(cluster).name() != std::string("table")) return;
+  for (const char* figure : {"latency", "bandwidth", "nccl_bandwidth", "nics", "kind"})
+    if (touches(settings, fmt::format("cluster.{}.{}", key, figure)))
+      notes.push_back(
+          fmt::format("{}.{} has no effect: all-reduces are taken from the link's measured table",
+                      key, figure));
+  if (cluster.nodes > 1 && cluster.ranks_per_node.largest() > 1 &&
+      touches(settings, "cluster.intra_node"))
+    notes.emplace_back(
+        "intra_node has no effect: all-reduces are taken from inter_node's measured table");
+}
+
+/// What falls away with the scenario's own cluster, and keys that this kind of network ignores.
+std::vector<std::string> idle_settings(const Scenario& scenario,
+                                       const std::vector<Setting>& settings, Yaml file) {
+  std::vector<std::string> notes = left_out_by(settings, file);
+  apply_settings(file, settings);
+  const auto workload = YamlMap(file).find("workload");
+  if (!workload || !workload->is_map()) return notes;
+  const YamlMap keys(*workload);
+  const bool tokens = scenario.sequence > 0;
+  if (!tokens && keys.has("sequence"))
+    notes.push_back(fmt::format("workload.sequence has no effect: {} is not fed tokens",
+                                scenario.workload.name));
+  if (tokens && keys.has("image"))
+    notes.push_back(
+        fmt::format("workload.image has no effect: {} is fed tokens", scenario.workload.name));
+  return notes;
+}
+
+/// Links that no such device has, and more devices in one node than any link of the kind joins.
+void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  const Link& link = cluster.intra_node;
+  const int ranks = cluster.ranks_per_node.largest();
+  if (ranks == 1 || link.kind != LinkKind::nvlink) return;
+  const Device& device = cluster.device;
+  if (device.compute_capability == 0 || lacks_nvlink(device.name)) {
+    notes.push_back(
+        fmt::format("{} has no NVLink: such devices are never joined by {}; `ddpsim list "
+                    "links` has other links",
+                    device.name, link.name));
+    return;
+  }
+  const int limit = largest_nvlink_domain(device.compute_capability);
+  if (ranks > limit)
+    notes.push_back(fmt::format(
+        "{} {} in one node by {} are more than any NVLink domain that is sold joins ({}): write "
+        "nodes and inter_node",
+        ranks, device.name, link.name, limit));
+}
+
+/// What bounds large all-reduces between nodes, if the network does not.
+void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario) {
+  const CalibratedCluster& cluster = scenario.cluster;
+  if (cluster.nodes == 1) return;
+  const CollectiveBound bound =
+      CollectiveLaw(cluster).all_reduce(scenario.workload.gradient_size()).choice.bound;
+  std::string port;
+  if (bound == CollectiveBound::pcie)
+    port = "a GPU's PCIe, its way to the NICs,";
+  else if (bound == CollectiveBound::port && cluster.intra_node.kind == LinkKind::pcie)
+    port = fmt::format("a GPU's PCIe ({}), which it shares with its node,",
+                       name_of_link(cluster.intra_node));
+  else if (bound == CollectiveBound::port)
+    port = fmt::format("a {}'s port to its node ({})",
+                       cluster.device.compute_capability > 0 ? "GPU" : "rank",
+                       name_of_link(cluster.intra_node));
+  else if (bound == CollectiveBound::memory)
+    port = "a host's memory, which copies and adds up,";
+  else
+    return;
+  const int nics = nics_per_node(cluster);
+  notes.push_back(fmt::format(
+      "{} bounds large all-reduces, not the {} of a node ({}): a faster network would not make "
+      "them shorter",
+      port, nics == 1 ? "NIC" : fmt::format("{} NICs", nics), name_of_link(cluster.inter_node)));
+}
+
+/// What is taken of nodes that differ.
+void add_unequal_nodes(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  if (cluster.ranks_per_node.equal()) return;
+  notes.push_back(
+      fmt::format("nodes of {} ranks: the narrowest is taken to set the pace between nodes, which "
+                  "no known measurement confirms",
+                  to_string(cluster.ranks_per_node)));
+}
+
+/// All-reduces far above what the link's table covers.
+void add_extrapolation(std::vector<std::string>& notes, const Scenario& scenario) {
+  const std::optional<SizeSpan> covered = covered_sizes(scenario.cluster);
+  if (!covered) return;
+  const Training& training = scenario.training;
+  const auto compares = [&](Strategy strategy) {
+    return std::count(scenario.compare.begin(), scenario.compare.end(), strategy) > 0;
+  };
+  Bytes largest;
+  for (const Parameter& parameter : scenario.workload.parameters)
+    largest = std::max(largest, parameter.size());
+  const Bytes all = scenario.workload.gradient_size();
+  if (compares(Strategy::bucketed)) largest = std::max(largest, std::min(training.bucket_cap, all));
+  if (compares(Strategy::flat)) largest = all;
+  constexpr int near = 2;  // the line through the last points holds so far
+  if (largest <= near * covered->most) return;
+  notes.push_back(fmt::format(
+      "the link's table covers all-reduces of {} to {}, and this scenario has some of {}: their "
+      "times are an extrapolation",
+      to_string(covered->least), to_string(covered->most), to_string(largest)));
+}
+
+/// A table of so many ranks that serves others, and a link that keeps a calibration's all-reduces
+/// from being used.
+void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& cluster,
+                     const std::vector<Setting>& settings) {
+  if (cluster.ranks() == 1) return;
+  // A calibration of several ranks has all-reduces, which the reader drops for a link.
+  if (cluster.calibration && cluster.calibration->complete && cluster.calibration->ranks > 1 &&
+      cluster.calibration->all_reduce.empty()) {
+    const std::string key = cluster.nodes > 1 ? "inter_node" : "intra_node";
+    notes.push_back(fmt::format(
+        "all-reduces are those of the link that the cluster names ({}), not those that the "
+        "calibration measured: leave {} out to have these",
+        name_of_link(deciding_link(cluster)),
+        touches(settings, "cluster." + key) ? fmt::format("cluster.{} (--link)", key) : key));
+  }
+  if (CollectiveLaw(cluster).name() != std::string("table")) return;
+  const bool calibrated = cluster.calibration && !cluster.calibration->all_reduce.empty();
+  const int measured = calibrated ? cluster.calibration->ranks : deciding_link(cluster).table_ranks;
+  if (measured > 0 && measured != cluster.ranks())
+    notes.push_back(
+        fmt::format("all-reduces were measured with {} ranks: for {} they are scaled by the law of "
+                    "a ring, which nobody measured here",
+                    measured, cluster.ranks()));
+}
+
+/// A calibration of other devices than the cluster has, or one that was interrupted.
+void add_calibration_doubts(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  if (!cluster.calibration) return;
+  const Calibration& found = *cluster.calibration;
+  if (found.synchronous && cluster.device.compute_capability > 0)
+    notes.push_back(fmt::format(
+        "the calibration was measured on CPUs ({}) and the cluster has {}: kernels that it holds "
+        "take a CPU's time; take cluster.calibration out, or name device: generic-cpu",
+        found.cpu, cluster.device.name));
+  if (!found.complete)
+    notes.emplace_back(
+        "the calibration was interrupted (complete: false): what it lacks comes from the laws; "
+        "calibrate again for the rest");
+}
+
+/// A cap that makes no bucket, as the scenario says by what else they are made.
+void add_idle_cap(std::vector<std::string>& notes, const Training& training) {
+  const std::string_view instead = training.parameter_groups > 0   ? "parameter_groups"
+                                   : !training.buckets.empty()     ? "buckets"
+                                   : !training.bucket_caps.empty() ? "bucket_caps"
+                                                                   : "";
+  if (instead.empty() || training.bucket_cap == default_bucket_cap) return;
+  notes.push_back(fmt::format("bucket_cap: {} makes no bucket: {} says what the buckets are",
+                              to_string(training.bucket_cap), instead));
+}
+
+}  // namespace
+
+std::string shown_name(const std::string& name, std::string_view what) {
+  return is_own(name) ? fmt::format("the scenario's own {}", what) : name;
+}
+
+std::string cluster_text(const Scenario& scenario) {
+  const CalibratedCluster& cluster = scenario.cluster;
+  const Bandwidth rate = line_rate(cluster);
+  const std::string per_device =
+      rate.bytes_per_second > 0
+          ? fmt::format("{} of line rate per {}", to_string(rate),
+                        cluster.device.compute_capability > 0 ? "GPU" : "device")
+          : "line rate not known";
+  const RanksPerNode& ranks = cluster.ranks_per_node;
+  std::string inside;
+  if (ranks.largest() > 1) inside = " by " + name_of_link(cluster.intra_node);
+  if (ranks.largest() > 1 && through_host(cluster)) inside += " through the host's memory";
+  std::string text = fmt::format(
+      "{} node{} {} {} {}{}", cluster.nodes, cluster.nodes == 1 ? "" : "s",
+      ranks.equal() ? "x" : "of", to_string(ranks),
+      is_own(cluster.device.name) ? "ranks (the scenario's own device)" : cluster.device.name,
+      inside);
+  if (cluster.nodes > 1) {
+    const int nics = nics_per_node(cluster);
+    const bool some_have_more = nics_of_node(cluster, ranks.largest()) > nics;
+    text += fmt::format("; {} NIC{}{} a node by {}", nics, nics == 1 ? "" : "s",
+                        some_have_more ? " or more" : "", name_of_link(cluster.inter_node));
+  }
+  if (cluster.ranks() > 1)
+    text += fmt::format(", {}; all-reduce law: {}", per_device, CollectiveLaw(cluster).name());
+  if (const std::string slowest = slowest_rank_text(scenario); !slowest.empty())
+    text += "; " + slowest;
+  if (const std::string assumed = assumed_interference_text(scenario); !assumed.empty())
+    text += "; " + assumed;
+  return text;
+}
+
+std::string slowest_rank_text(const Scenario& scenario) {
+  const CalibratedCluster& cluster = scenario.cluster;
+  const double slowest = slowest_rank(cluster, scenario.workload.step_spread);
+  if (slowest <= 1) return "";
+  const SkewSource source = skew_source(cluster, scenario.workload.step_spread);
+  const auto [verb, from] = [&]() -> std::pair<std::string_view, std::string_view> {
+    switch (source) {
+      case SkewSource::calibration:
+        return {"computes", ", as the calibration measured"};
+      case SkewSource::profile:
+        return {"is expected to compute", " (the profile's step_spread)"};
+      case SkewSource::scenario:
+        return {"is expected to compute", " (cluster.skew)"};
+      case SkewSource::assumed:
+        return {"is assumed to compute", " (cluster.skew is not given)"};
+    }
+    return {};
+  }();
+  return fmt::format("the slowest of {} ranks {} {:.1f} % longer{}", cluster.ranks(), verb,
+                     100 * (slowest - 1), from);
+}
+
+std::string assumed_interference_text(const Scenario& scenario) {
+  const CalibratedCluster& cluster = scenario.cluster;
+  const bool measured = cluster.calibration && !cluster.calibration->interference.empty();
+  const LinkKind kind = deciding_link(cluster).kind;
+  const bool over_nics =
+      cluster.nodes > 1 && (kind == LinkKind::ethernet || kind == LinkKind::infiniband);
+  if (!over_nics || measured || cluster.interference) return "";
+  return fmt::format(
+      "an all-reduce over NICs is assumed to lose {:.0f} % of its bandwidth beside kernels, as "
+      "over "
+      "PCIe (cluster.interference is not given)",
+      100 * InterferenceLaw::lost_over_pcie);
+}
+
+FieldValue ranks_value(const RanksPerNode& ranks) {
+  if (ranks.equal()) return ranks.largest();
+  const std::vector<int>& each = ranks.of_each();
+  return List(each.begin(), each.end());
+}
+
+Record cluster_record(const Scenario& scenario) {
+  const CalibratedCluster& cluster = scenario.cluster;
+  const bool inside = cluster.ranks_per_node.largest() > 1, between = cluster.nodes > 1;
+  const double rate = line_rate(cluster).bytes_per_second;
+  const auto link_or_nothing = [](bool there, const Link& link) {
+    return there && !link.name.empty() ? FieldValue(link.name) : FieldValue();
+  };
+  Record record;
+  record.add(fields::nodes, cluster.nodes)
+      .add(fields::ranks_per_node, ranks_value(cluster.ranks_per_node))
+      .add(fields::device_name, cluster.device.name)
+      .add(fields::intra_node, link_or_nothing(inside, cluster.intra_node))
+      .add(fields::inter_node, link_or_nothing(between, cluster.inter_node))
+      .add(fields::nics_per_node, between ? FieldValue(nics_per_node(cluster)) : FieldValue())
+      .add(fields::line_rate, rate > 0 ? FieldValue(rate) : FieldValue())
+      .add(fields::law,
+           cluster.ranks() > 1 ? FieldValue(CollectiveLaw(cluster).name()) : FieldValue())
+      .add(fields::slowest_rank, slowest_rank(cluster, scenario.workload.step_spread))
+      .add(fields::slowest_rank_from,
+           slowest_rank(cluster, scenario.workload.step_spread) > 1
+               ? FieldValue(name_of(skew_source(cluster, scenario.workload.step_spread)))
+               : FieldValue());
+  return record;
+}
+
+std::optional<SizeSpan> covered_sizes(const CalibratedCluster& cluster) {
+  if (cluster.ranks() == 1 || CollectiveLaw(cluster).name() != std::string("table"))
+    return std::nullopt;
+  if (cluster.calibration && !cluster.calibration->all_reduce.empty())
+    return SizeSpan{cluster.calibration->all_reduce.front().size,
+                    cluster.calibration->all_reduce.back().size};
+  const AllReduceTable& table = deciding_link(cluster).all_reduce;
+  return table.empty() ? std::nullopt
+                       : std::optional(SizeSpan{table.front().first, table.back().first});
+}
+
+std::vector<std::string> cluster_notes(const Scenario& scenario,
+                                       const std::vector<Setting>& settings) {
+  std::vector<std::string> notes;
+  // A workload profile or description is no scenario, and may be large.
+  if (scenario.batch > 0 && !scenario.described && unreadable(scenario.file).empty())
+    notes = idle_settings(scenario, settings, Yaml::load(scenario.file));
+  if (is_measured(scenario.workload) &&
+      (touches(settings, "cluster.device") || is_set(settings, "cluster") ||
+       is_set(settings, "cluster.system")))
+    notes.push_back(
+        fmt::format("forward and backward of {} were measured and stay as they are: the "
+                    "device changes only copies and collectives",
+                    scenario.workload.name));
+  if (std::string partial = partial_text(scenario); !partial.empty()) {
+    partial.pop_back();  // the end of the line
+    notes.push_back(std::move(partial));
+  }
+  for (const std::string& doubt : measurement_doubts(scenario))
+    notes.push_back(
+        fmt::format("{} (so how far such predictions usually are off is not quoted)", doubt));
+  add_idle_links(notes, scenario.cluster, settings);
+  if (std::string kept = kept_links_note(scenario, settings); !kept.empty())
+    notes.push_back(std::move(kept));
+  else if (std::string full = full_nodes_note(scenario, settings); !full.empty())
+    notes.push_back(std::move(full));
+  else
+    add_unheard_of(notes, scenario.cluster);
+  add_unequal_nodes(notes, scenario.cluster);
+  add_idle_network(notes, scenario);
+  add_extrapolation(notes, scenario);
+  add_calibration_doubts(notes, scenario.cluster);
+  add_link_origin(notes, scenario.cluster, settings);
+  add_idle_cap(notes, scenario.training);
+  if (scenario.described && scenario.described->collectives > 0)
+    notes.push_back(fmt::format(
+        "{} sends {} collectives of its own in a step, {} bytes of each rank in all, that are not "
+        "priced (their kind has no law, or the file does not tell their place: describe it anew): "
+        "a step takes longer by them",
+        scenario.workload.name, scenario.described->collectives,
+        scenario.described->collective_bytes.count));
+  if (scenario.training.no_sync && scenario.training.micro_batches == 1)
+    notes.emplace_back(
+        "training.no_sync: there is one micro-batch, which always communicates; micro_batches says "
+        "how many there are between updates");
+  return notes;
+}
+
+}  // namespace ddpsim

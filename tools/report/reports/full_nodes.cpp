@@ -1,0 +1,36 @@
+#include "tools/report/reports/full_nodes.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/quantity_text.hpp"
+#include "tools/study/cluster_layers.hpp"
+
+namespace ddpsim {
+
+std::string full_nodes_note(const Scenario& scenario, const std::vector<Setting>& settings) {
+  const CalibratedCluster& cluster = scenario.cluster;
+  const int most = cluster.ranks_per_node.largest();
+  if (most == 1) return "";
+  try {
+    const auto layers = cluster_layers(scenario, settings);
+    if (!layers) return "";
+    for (auto layer = layers->begin() + 1; layer < layers->end(); ++layer) {
+      const auto given = YamlMap(layer->yaml).find("ranks_per_node");
+      if (!given) continue;
+      const auto places = parse_integer(given->scalar());
+      if (!places || most <= *places) return "";
+      return fmt::format(
+          "{} has {} {} in a node, and here a node has {} ranks: no such machine is known, and its "
+          "links and NICs are taken as they are; more machines are more nodes (--nodes, "
+          "cluster.nodes)",
+          layer->name, *places, cluster.device.name, most);
+    }
+  } catch (const InputError&) {  // a profile's settings may need what only its reader adds
+  }
+  return "";
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,181 @@
+#include "tools/report/reports/listing.hpp"
+
+#include <fmt/format.h>
+
+#include "model/ddp/comm_hook.hpp"
+#include "model/schedule/user_hook.hpp"
+#include "scenarios/reader/catalogue_list.hpp"
+#include "tools/report/records/all_fields.hpp"
+#include "tools/report/records/field_kinds.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+
+namespace ddpsim {
+namespace {
+
+constexpr Field source = fields::text_field("source", "source", "Where the figures come from.")
+                             .only_for(Audience::programs);
+
+/// What JSON calls by the heading of the column.
+constexpr Field column(std::string_view heading) {
+  return fields::text_field(heading, heading, "");
+}
+constexpr Field counted(std::string_view heading) {
+  return fields::count_field(heading, heading, "");
+}
+
+Listing models() {
+  Listing listing{{{column("model"), counted("tensors"), counted("parameters"),
+                    column("gradients fp32"), source}}};
+  for (const ModelSummary& model : list_models())
+    listing.table.add(
+        {model.name, model.tensors, model.elements, to_string(model.gradients), model.source});
+  return listing;
+}
+
+Listing devices() {
+  Listing listing{{{column("device"), counted("SMs"), column("memory"), column("bandwidth")}}};
+  for (const DType type : all_dtypes) listing.table.columns.push_back(column(name_of(type)));
+  // Whether it copies to other GPUs over PCIe, by the key of a device's file.
+  listing.table.columns.push_back(column("peer_to_peer"));
+  listing.table.columns.push_back(source);
+  for (const Device& device : list_devices()) {
+    TableRow row{device.name, device.multiprocessors, to_string(device.memory),
+                 to_string(device.memory_bandwidth)};
+    for (const DType type : all_dtypes)
+      row.emplace_back(device.peak_of(type).flops_per_second > 0 ? to_string(device.peak_of(type))
+                                                                 : "-");
+    row.emplace_back(device.synchronous ? "-" : device.peer_to_peer ? "yes" : "no");
+    row.emplace_back(device.source);
+    listing.table.add(std::move(row));
+  }
+  return listing;
+}
+
+Listing links() {
+  Listing listing{{{column("link"), column("kind"), column("latency"), column("bandwidth"),
+                    column("NCCL counts"), source}}};
+  for (const Link& link : list_links())
+    listing.table.add({link.name, name_of(link.kind), to_string(link.latency),
+                       to_string(link.bandwidth), to_string(link.nccl_bandwidth), link.source});
+  return listing;
+}
+
+Listing clusters() {
+  Listing listing{
+      {{column("cluster"), column("device"), counted("ranks per node"), column("intra_node"),
+        column("inter_node"), counted("NICs"), column("line rate of each"), source}}};
+  for (const ReadyCluster& ready : list_clusters()) {
+    const Cluster& cluster = ready.cluster;
+    listing.table.add({ready.name, cluster.device.name, ranks_value(cluster.ranks_per_node),
+                       cluster.intra_node.name, cluster.inter_node.name, nics_per_node(cluster),
+                       to_string(cluster.inter_node.bandwidth), ready.source});
+  }
+  return listing;
+}
+
+Listing hosts() {
+  Listing listing{{{column("host"), column("factor"), source}}};
+  for (const Host& host : list_hosts())
+    listing.table.add({host.name, fmt::format("{:g}", host.factor), host.source});
+  return listing;
+}
+
+Listing operations() {
+  Listing listing{{{column("operations"), column("device"), counted("rows"), source}}};
+  for (const OperationsSummary& table : list_operations())
+    listing.table.add({table.name, table.device, table.operations, table.source});
+  return listing;
+}
+
+Listing hooks() {
+  Listing listing{{{column("comm hook"), column("payload of a bucket (bytes)"),
+                    column("collectives"), source}}};
+  for (const CommHookFacts& facts : comm_hook_facts())
+    listing.table.add({name_of(facts.kind), facts.payload, facts.collectives, facts.source});
+  listing.below =
+      "N elements of e bytes each, on W ranks; n x m: a compressed matrix, r its rank, U: "
+      "elements that are not compressed.\n"
+      "A payload is what each rank hands over: a ring all-reduce sends 2 (W - 1) / W of it, an "
+      "all-gather (W - 1) times.\n"
+      "fp16_compress_wrapper and bf16_compress_wrapper put any of them but ZeRO's on 16 bit: e = "
+      "2.\n";
+  listing.more.columns = {column("hook of training.hooks"), column("for example"),
+                          column("does").with(Look{}.to_the_left())};
+  for (const UserHookFacts& facts : user_hook_facts())
+    listing.more.add({name_of(facts.kind),
+                      fmt::format("{}: {}", name_of(facts.kind), facts.example), facts.does});
+  return listing;
+}
+
+std::string_view in_words(Better better) {
+  switch (better) {
+    case Better::low:
+      return "low";
+    case Better::high:
+      return "high";
+    case Better::neither:
+      return "";
+  }
+  return "";
+}
+
+std::string_view in_words(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::text:
+      return "text";
+    case ValueKind::whole:
+      return "whole number";
+    case ValueKind::real:
+      return "number";
+    case ValueKind::flag:
+      return "true or false";
+    case ValueKind::list:
+      return "list";
+    case ValueKind::record:
+      return "object";
+  }
+  return "";
+}
+
+/// What the keys of our JSON and the columns of our CSV mean.
+Listing results() {
+  Listing listing{{{column("value"), column("of"), column("type"), column("unit"), column("better"),
+                    column("meaning").with(Look{}.to_the_left())}}};
+  for (const FieldGroup& group : all_fields())
+    for (const Field* field : group.fields)
+      listing.table.add({field->name, group.name, in_words(field->kind), field->unit,
+                         in_words(field->better), field->hint});
+  return listing;
+}
+
+struct ListingKind {
+  const char* name;
+  Listing (*list)();
+};
+constexpr ListingKind kinds[]{
+    {"models", models}, {"devices", devices},       {"links", links}, {"clusters", clusters},
+    {"hosts", hosts},   {"operations", operations}, {"hooks", hooks}, {"results", results}};
+
+}  // namespace
+
+Page Listing::page() const {
+  Page page;
+  page.add(table);
+  page.add(Paragraph{below});
+  if (!more.columns.empty()) page.add(more);
+  if (table.columns.back().name == "source") {
+    std::string sources = "sources\n";
+    for (const TableRow& row : table.rows)
+      sources += fmt::format("{}: {}\n", *row.front().text(), *row.back().text());
+    page.add(Paragraph{sources});
+  }
+  return page;
+}
+
+std::optional<Listing> listing_of(std::string_view kind) {
+  for (const ListingKind& each : kinds)
+    if (each.name == kind) return each.list();
+  return std::nullopt;
+}
+
+}  // namespace ddpsim

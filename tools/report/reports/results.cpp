@@ -1,0 +1,203 @@
+#include "tools/report/reports/results.hpp"
+
+#include <fmt/format.h>
+
+#include "tools/report/records/choice_record.hpp"
+#include "tools/report/records/memory_fields.hpp"
+#include "tools/report/records/step_fields.hpp"
+#include "tools/report/records/throughput_fields.hpp"
+#include "tools/report/reports/band_report.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/described_report.hpp"
+#include "tools/report/reports/memory_record.hpp"
+#include "tools/report/reports/throughput_report.hpp"
+#include "tools/report/writers/chart.hpp"
+#include "tools/study/names.hpp"
+
+namespace ddpsim {
+namespace {
+
+Record bucket_record(const Scenario& scenario, const Bucket& bucket, const BucketTimes& times,
+                     std::size_t index) {
+  List names;
+  for (const std::int32_t parameter : bucket.parameters)
+    names.emplace_back(scenario.workload.parameters[static_cast<std::size_t>(parameter)].name);
+  Record record;
+  record.add(fields::index, index)
+      .add(fields::bytes, bucket.size.count)
+      .add(fields::parameters, std::move(names))
+      .add(fields::ready_ms, in_ms(times.ready))
+      .add(fields::start_ms, in_ms(times.start))
+      .add(fields::end_ms, in_ms(times.end))
+      .add(fields::bucket_exposed_ms, in_ms(times.exposed));
+  add_choice(record, times.choice);
+  return record;
+}
+
+/// Nothing unless one cap is what makes the buckets.
+FieldValue cap_of(const Training& training) {
+  return has_one_cap(training) ? FieldValue(training.bucket_cap.count) : FieldValue();
+}
+
+/// The names of the CS336 result tables.
+std::string implementation(Strategy strategy) {
+  return strategy == Strategy::overlap ? "overlap_individual" : std::string(name_of(strategy));
+}
+
+FieldValue count_or_nothing(int value) {
+  return value > 0 ? FieldValue(value) : FieldValue();
+}
+
+/// The figures of a step without its buckets.
+Record figures_of(const Result& result) {
+  const StepMetrics& metrics = result.step->metrics;
+  Record record;
+  record.add(fields::strategy, name_of(result.step->training.strategy))
+      .add(fields::result_label, strategy_label(result.step->training))
+      .add(fields::bucket_cap_bytes, cap_of(result.step->training))
+      .add(fields::step_ms, in_ms(metrics.step))
+      .add(fields::forward_ms, in_ms(metrics.forward))
+      .add(fields::backward_ms, in_ms(metrics.backward))
+      .add(fields::optimizer_ms, in_ms(metrics.optimizer))
+      .add(fields::communication_ms, in_ms(metrics.communication))
+      .add(fields::exposed_ms, in_ms(exposed(metrics, *result.none)))
+      .add(fields::overlap_ratio, overlap_ratio(metrics, *result.none))
+      .add(fields::collectives, metrics.collectives)
+      .add(fields::wire_bytes, result.step->schedule.ranks > 1 ? metrics.wire.count : 0)
+      .add(fields::speedup_vs_naive,
+           result.step->schedule.ranks > 1 ? FieldValue(result.speedup()) : FieldValue())
+      .add(fields::bound, name_of(metrics.bound));
+  return record;
+}
+
+/// Even without communication a step ends with the slowest rank.
+std::string wait_in_none(const Result& result) {
+  const Duration wait = result.none->step - result.one_rank;
+  if (result.one_rank == Duration::zero() || wait <= Duration::zero()) return "";
+  return fmt::format(", {:.2f} of it the wait for the slowest rank", in_ms(wait));
+}
+
+}  // namespace
+
+Texts texts_of(const std::vector<Setting>& settings) {
+  Texts texts;
+  for (const Setting& setting : settings) texts.emplace_back(setting.key, setting.value);
+  return texts;
+}
+
+Record record_without_buckets(const Scenario& scenario, const Result& result) {
+  const Schedule& schedule = result.step->schedule;
+  const StepMetrics& metrics = result.step->metrics;
+  Record record = figures_of(result);
+  if (!schedule.hook_state.empty())
+    record.add(fields::comm_hook, schedule.hook_label())
+        .add(fields::comm_hook_ms, in_ms(metrics.comm_hook))
+        .add(fields::comm_hook_memory_bytes, schedule.comm_hook_memory.count);
+  record.add(fields::memory,
+             memory_record(scenario, memory_of(scenario, result.step->training, schedule)));
+  return record;
+}
+
+Record result_record(const Scenario& scenario, const Result& result) {
+  const Schedule& schedule = result.step->schedule;
+  Record record = record_without_buckets(scenario, result);
+  List buckets;
+  for (std::size_t b = 0; b < schedule.buckets.size(); ++b)
+    buckets.emplace_back(
+        bucket_record(scenario, schedule.buckets[b], result.step->metrics.buckets[b], b));
+  record.add(fields::buckets, std::move(buckets));
+  return record;
+}
+
+Record run_record(const Scenario& scenario, List results) {
+  Record record;
+  record.add(fields::format, "ddpsim.run/1")
+      .add(fields::scenario, scenario.name)
+      .add(fields::ranks, scenario.cluster.ranks())
+      .add(fields::cluster, cluster_record(scenario))
+      .add(described_entry(scenario))
+      .add(fields::results, std::move(results));
+  return record;
+}
+
+const std::vector<Field>& run_columns() {
+  static const std::vector<Field> columns = [] {
+    std::vector<Field> all{fields::implementation,
+                           fields::model_size,
+                           fields::d_model,
+                           fields::num_layers,
+                           fields::world_size,
+                           fields::step_ms,
+                           fields::speedup_vs_naive,
+                           fields::strategy,
+                           fields::scenario,
+                           fields::bucket_cap_bytes,
+                           fields::forward_ms,
+                           fields::backward_ms,
+                           fields::optimizer_ms,
+                           fields::communication_ms,
+                           fields::exposed_ms,
+                           fields::overlap_ratio,
+                           fields::collectives,
+                           fields::wire_bytes,
+                           fields::bound,
+                           fields::peak_memory_bytes};
+    for (const Field* field : fields::of_throughput) all.push_back(*field);
+    all.insert(all.end(), {fields::band_low_ms, fields::band_high_ms, fields::known_from});
+    return all;
+  }();
+  return columns;
+}
+
+Record run_row(const Comparison& run, const Result& result) {
+  const Scenario& scenario = run.scenario;
+  Record record = figures_of(result);
+  record.add(fields::implementation, implementation(result.step->training.strategy))
+      .add(fields::model_size, scenario.workload.name)
+      .add(fields::d_model, count_or_nothing(scenario.d_model))
+      .add(fields::num_layers, count_or_nothing(scenario.num_layers))
+      .add(fields::world_size, scenario.cluster.ranks())
+      .add(fields::scenario, scenario.name)
+      .add(fields::peak_memory_bytes,
+           memory_of(scenario, result.step->training, result.step->schedule).peak.count)
+      .add(throughput_record(scenario, result))
+      .add(band_record(run.knowledge, result.step->metrics.step));
+  return record;
+}
+
+Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
+  Page page;
+  page.add(Paragraph{
+      fmt::format("{}\n{}: {} tensors, {:.1f} M parameters, {} of gradients\n{}", scenario.name,
+                  shown_name(scenario.workload.name, "model"), scenario.workload.parameters.size(),
+                  static_cast<double>(scenario.workload.elements()) * 1e-6,
+                  to_string(scenario.workload.gradient_size()), cluster_text(scenario))});
+  page.add(Paragraph{described_text(scenario)});
+  Table table{{fields::strategy_in_words, fields::step_ms, fields::forward_ms, fields::backward_ms,
+               fields::optimizer_ms, fields::communication_ms, fields::exposed_ms, fields::overlap,
+               fields::speedup_vs_naive, fields::collectives, fields::bound}};
+  if (!partial_text(scenario).empty()) table.title = "partial results";
+  std::vector<NamedStep> steps;
+  for (const Result& result : results) {
+    steps.push_back({strategy_label(result.step->training), result.step});
+    Record record = figures_of(result);
+    record.add(fields::overlap, result.step->metrics.communication > Duration::zero()
+                                    ? *record.find(fields::overlap_ratio)
+                                    : FieldValue());
+    table.add(record);
+  }
+  page.add(std::move(table));
+  page.add(
+      Paragraph{fmt::format("A step without communication takes {:.2f} ms{}. Exposed is how much "
+                            "longer a step is than that; {}.\n{}",
+                            in_ms(results.front().none->step), wait_in_none(results.front()),
+                            scenario.cluster.ranks() > 1
+                                ? "speedup is how many times as fast as naive it is"
+                                : "one rank averages with nobody: there is no speedup over naive",
+                            memory_text(scenario, steps))});
+  page.add(throughput_table(scenario, results));
+  page.add(Drawing{[steps](PageWidth width) { return timeline_chart(steps, width); }});
+  return page;
+}
+
+}  // namespace ddpsim

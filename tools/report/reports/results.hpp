@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/scenario/scenario.hpp"
+#include "scenarios/reader/settings.hpp"
+#include "tools/report/writers/page.hpp"
+#include "tools/study/comparison.hpp"
+
+namespace ddpsim {
+
+/// The keys of settings with their values, as files of results have them.
+Texts texts_of(const std::vector<Setting>& settings);
+
+/// One entry of "results"; times in ms, sizes in bytes.
+Record record_without_buckets(const Scenario& scenario, const Result& result);
+Record result_record(const Scenario& scenario, const Result& result);
+
+/// "ddpsim.run/1", of those entries.
+Record run_record(const Scenario& scenario, List results);
+
+/// The columns of `run --csv`, of which the first seven are those of the CS336 tables, and what
+/// stands in a row.
+const std::vector<Field>& run_columns();
+Record run_row(const Comparison& run, const Result& result);
+
+/// The table and the timelines `ddpsim run` prints.
+Page run_page(const Scenario& scenario, const std::vector<Result>& results);
+
+}  // namespace ddpsim

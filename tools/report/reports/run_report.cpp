@@ -1,0 +1,129 @@
+#include "tools/report/reports/run_report.hpp"
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/input_error.hpp"
+#include "tools/report/records/loss_fields.hpp"
+#include "tools/report/records/steps_fields.hpp"
+#include "tools/report/records/throughput_fields.hpp"
+#include "tools/report/records/why_fields.hpp"
+#include "tools/report/reports/band_report.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/loss_report.hpp"
+#include "tools/report/reports/memory_record.hpp"
+#include "tools/report/reports/results.hpp"
+#include "tools/report/reports/step_report.hpp"
+#include "tools/report/reports/throughput_report.hpp"
+#include "tools/report/reports/why_report.hpp"
+#include "tools/study/names.hpp"
+
+namespace ddpsim {
+
+namespace {
+
+std::string accuracy_text(const Comparison& run) {
+  const auto& accuracy = run.knowledge.accuracy;
+  return accuracy ? sentence(*accuracy) + "\n" + bands_text(run) : "";
+}
+
+}  // namespace
+
+void check(const RunRequest& request) {
+  if (request.steps && (*request.steps < 1 || *request.steps > most_steps))
+    throw InputError(fmt::format("--steps: expected a whole number from 1 to {}, got {}",
+                                 most_steps, *request.steps));
+  if (request.run_ahead && !request.steps)
+    throw InputError("--run-ahead is of consecutive steps: say how many, such as --steps 100");
+}
+
+MoreOfSteps more_of(const Comparison& run, const RunRequest& request) {
+  MoreOfSteps more{request, {}, {}, {}};
+  if (request.steps) more.steps = steps_of(run, *request.steps);
+  if (request.scaling)
+    more.curves =
+        scaling_curves(run.scenario, run.scenario.compare, run.priced.fit, request.scaling);
+  if (request.run_ahead) more.joined = joined_runs(run, more.steps);
+  if (request.why) more.losses = losses_of(run);
+  return more;
+}
+
+std::vector<Field> csv_columns(const RunRequest& request) {
+  std::vector<Field> columns = run_columns();
+  if (request.why)
+    for (const Field* field : fields::of_loss) columns.push_back(*field);
+  return columns;
+}
+
+std::vector<Record> csv_rows(const Comparison& run, const MoreOfSteps& more) {
+  std::vector<Record> rows;
+  for (const Result& result : run.results()) rows.push_back(run_row(run, result));
+  for (std::size_t i = 0; i < more.losses.size(); ++i) rows[i].add(loss_record(more.losses[i]));
+  return rows;
+}
+
+Page run_page(const Comparison& run, const MoreOfSteps& more) {
+  Page page = run_page(run.scenario, run.results());
+  if (run.priced.fit) page.add(Paragraph{describe_calibration(*run.priced.fit)});
+  page.add(Paragraph{accuracy_text(run)});
+  page.add(Paragraph{hooks_text(run)});
+  if (!more.curves.empty()) page.add(scaling_table(more.curves));
+  if (!more.steps.empty()) page.add(steps_table(run, more.steps));
+  if (!more.joined.empty()) page.add(run_ahead_page(run, more.steps, more.joined));
+  if (more.request.ddp_statistics) page.add(statistics_page(run, more.steps));
+  if (more.request.why) page.add(why_page(run, more.losses));
+  return page;
+}
+
+std::vector<std::string> run_warnings(const Comparison& run) {
+  std::vector<std::string> warnings = memory_warnings(run.scenario, run.named());
+  for (const Result& result : run.results()) {
+    const Record figures = throughput_record(run.scenario, result);
+    const FieldValue* hfu = figures.find(fields::hfu);
+    if (hfu == nullptr || hfu->is_nothing() || *hfu->number() <= 1) continue;
+    warnings.push_back(
+        fmt::format("{}: {} has an HFU of {:.0f} %, more than {} can compute: were the given times "
+                    "measured with this device, batch and data type?",
+                    run.scenario.name, strategy_label(result.step->training), 100 * *hfu->number(),
+                    shown_name(run.scenario.cluster.device.name, "device")));
+  }
+  const Duration input =
+      run.scenario.training.least_step(run.scenario.cluster.ranks_per_node.largest());
+  for (const Result& result : run.results())
+    if (input > Duration::zero() && result.step->metrics.step == input)
+      warnings.push_back(fmt::format(
+          "{}: a step of {} waits for its batches: a node makes those of its ranks in {:.3f} ms "
+          "(training.input)",
+          run.scenario.name, strategy_label(result.step->training), in_ms(input)));
+  return warnings;
+}
+
+Record run_record(const Comparison& run, const MoreOfSteps& more) {
+  const RunRequest& asked = more.request;
+  const std::vector<Result> results = run.results();
+  std::vector<Record> reasons =
+      asked.why ? why_records(run, more.losses) : std::vector<Record>(results.size());
+  List records;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    Record record = asked.buckets ? result_record(run.scenario, results[i])
+                                  : record_without_buckets(run.scenario, results[i]);
+    record.add(throughput_record(run.scenario, results[i]))
+        .add(band_record(run.knowledge, results[i].step->metrics.step));
+    if (!more.curves.empty())
+      record.add(fields::scaling, scaling_records(more.curves[i]))
+          .add(fields::scaling_missing,
+               more.curves[i].missing.empty() ? FieldValue() : FieldValue(more.curves[i].missing));
+    if (!more.steps.empty())
+      record.add(fields::steps, steps_record(run, more.steps[i], results[i]));
+    if (!more.joined.empty())
+      record.add(fields::run_ahead, run_ahead_record(more.steps[i], more.joined[i]));
+    if (asked.ddp_statistics)
+      record.add(fields::ddp_statistics,
+                 statistics_value(more.steps.empty() ? averages_of(*results[i].step)
+                                                     : more.steps[i].logged));
+    if (asked.why) record.add(fields::why, std::move(reasons[i]));
+    records.emplace_back(std::move(record));
+  }
+  return run_record(run.scenario, std::move(records));
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/predict/loss.hpp"
+#include "sim/predict/step_sequence.hpp"
+#include "tools/report/reports/run_ahead_report.hpp"
+#include "tools/report/writers/page.hpp"
+#include "tools/study/comparison.hpp"
+#include "tools/study/known_accuracy.hpp"
+
+namespace ddpsim {
+
+/// What is asked of a comparison besides one step of each strategy.
+struct RunRequest {
+  std::optional<int> steps{};    ///< so many consecutive steps from the first on
+  bool run_ahead = false;        ///< also as one run, in which the host runs ahead; needs `steps`
+  bool ddp_statistics = false;   ///< what PyTorch's DDP logger would say
+  std::optional<int> scaling{};  ///< the curve over numbers of ranks, up to so many
+  bool why = false;              ///< for each exposed bucket what held it up
+  bool buckets = true;           ///< in JSON, the times of each bucket
+};
+
+/// Throws InputError where the parts of a request do not go together.
+void check(const RunRequest& request);
+
+/// The steps that a request asks for.
+struct MoreOfSteps {
+  RunRequest request;
+  std::vector<ConsecutiveSteps> steps;  ///< [strategy]; empty: not asked for
+  std::vector<RunAhead> joined;         ///< likewise
+  std::vector<ScalingCurve> curves{};   ///< likewise
+  std::vector<StepLoss> losses{};       ///< likewise
+};
+MoreOfSteps more_of(const Comparison& run, const RunRequest& request);
+
+/// The columns of `run --csv` with what was asked for, and the rows of a run.
+std::vector<Field> csv_columns(const RunRequest& request);
+std::vector<Record> csv_rows(const Comparison& run, const MoreOfSteps& more);
+
+/// What `ddpsim run` prints of one scenario.
+Page run_page(const Comparison& run, const MoreOfSteps& more);
+
+/// A line for each strategy that takes more memory, or computes more, than the device can.
+std::vector<std::string> run_warnings(const Comparison& run);
+
+/// "ddpsim.run/1", with all that was asked for.
+Record run_record(const Comparison& run, const MoreOfSteps& more);
+
+}  // namespace ddpsim

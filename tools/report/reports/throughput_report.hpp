@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "tools/report/records/record.hpp"
+#include "tools/study/comparison.hpp"
+#include "tools/study/scaling.hpp"
+
+namespace ddpsim {
+
+/// What a step amounts to: throughput, MFU, scaling, cost. Every field of fields::of_throughput, in
+/// that order; what is not known has no value.
+Record throughput_record(const Scenario& scenario, const Result& result);
+
+/// The throughput as a table: a row for each result, without columns that hold nothing.
+Table throughput_table(const Scenario& scenario, const std::vector<Result>& results);
+
+/// A curve for programs, and several as one table.
+List scaling_records(const ScalingCurve& curve);
+Table scaling_table(const std::vector<ScalingCurve>& curves);
+
+}  // namespace ddpsim

@@ -1,0 +1,372 @@
+#include "tools/report/reports/tune_report.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "model/cost/collective.hpp"
+#include "model/ddp/build_schedule.hpp"
+#include "tools/report/records/memory_fields.hpp"
+#include "tools/report/records/ms_text.hpp"
+#include "tools/report/records/tune_fields.hpp"
+#include "tools/report/reports/band_report.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/described_report.hpp"
+#include "tools/report/reports/memory_record.hpp"
+#include "tools/study/settings.hpp"
+
+namespace ddpsim {
+
+std::string cap_text(Bytes low, Bytes high) {
+  if (low == no_cap) return "none";
+  const RoundCap cap = round_cap(low, high);
+  return cap.mib.find('/') == std::string::npos ? cap.mib + " MiB" : to_string(cap.bytes);
+}
+
+namespace {
+
+/// "+1.2 %"
+std::string share(Duration part, Duration whole) {
+  return fmt::format("{:+.2f} %", 100 * (in_seconds(part) / in_seconds(whole) - 1));
+}
+
+std::string caps_text(const Choice& choice) {
+  if (choice.cap == Bytes{}) return "-";
+  const std::string cap = cap_text(choice.cap, choice.highest_cap);
+  return choice.first_cap
+             ? fmt::format("{}, {}", cap_text(*choice.first_cap, choice.highest_first), cap)
+             : cap;
+}
+
+/// `step` over `whole`, less 1.
+double over(Duration step, Duration whole) {
+  return in_seconds(step) / in_seconds(whole) - 1;
+}
+
+Table choices_table(const Tuning& tuning) {
+  Table table{{fields::buckets_in_words, fields::caps_in_words, fields::number_of_buckets,
+               fields::largest_bucket_bytes, fields::choice_step_ms, fields::choice_exposed_ms,
+               fields::over_default, fields::over_bound}};
+  for (Field& column : table.columns) column.look.absent = "";
+  const auto add = [&](const std::string& name, const Choice& choice) {
+    table.add({name, caps_text(choice), choice.buckets.size(), choice.largest.count,
+               in_ms(choice.step), in_ms(choice.step - tuning.without),
+               over(choice.step, tuning.standard.step), over(choice.step, tuning.lower_bound)});
+  };
+  const Choice& given = tuning.given;
+  add("DDP default", tuning.standard);
+  if (given.buckets != tuning.standard.buckets) add("this scenario", given);
+  add("one bucket", tuning.one_bucket);
+  Choice apart = tuning.per_parameter;
+  apart.cap = Bytes{};  // whichever is small enough
+  add("one per gradient", apart);
+  if (tuning.merged) add("MG-WFBP's merge rule", *tuning.merged);
+  add("best cap", tuning.best_cap);
+  if (tuning.advice.choice.buckets != tuning.best_cap.buckets &&
+      tuning.advice.choice.buckets != tuning.standard.buckets)
+    add("recommended cap", tuning.advice.choice);
+  if (tuning.best_cap.first_cap) add("best cap, first bucket too", tuning.best_even_cap);
+  if (tuning.best_pair) add("best pair of caps", *tuning.best_pair);
+  if (tuning.best_partition)
+    add(tuning.partition_proven ? "best partition (proven)" : "best partition found",
+        *tuning.best_partition);
+  table.add({"lower bound", FieldValue(), FieldValue(), FieldValue(), in_ms(tuning.lower_bound),
+             in_ms(tuning.lower_bound - tuning.without),
+             over(tuning.lower_bound, tuning.standard.step), FieldValue()});
+  return table;
+}
+
+/// The step against the cap: powers of two of a MiB, and the best.
+Table caps_chart(const Tuning& tuning) {
+  struct Row {
+    std::string cap;
+    const Choice* choice;
+  };
+  std::vector<Row> rows;
+  const auto add = [&](const std::string& cap, const Choice& choice) {
+    rows.push_back({cap, &choice});
+  };
+  Bytes power = MiB;
+  for (const Choice& choice : tuning.caps) {
+    const bool best = choice.cap == tuning.best_cap.cap;
+    if (best && choice.highest_cap < power) add(cap_text(choice.cap, choice.highest_cap), choice);
+    while (power <= choice.highest_cap &&
+           (rows.empty() || rows.back().choice != &tuning.caps.back())) {
+      add(to_string(power), choice);
+      power = 2 * power;
+    }
+  }
+  Duration longest{}, shortest = Duration::max();
+  for (const Row& row : rows) {
+    longest = std::max(longest, row.choice->step);
+    shortest = std::min(shortest, row.choice->step);
+  }
+  Table table{{fields::caps_in_words.labelled("cap"), fields::number_of_buckets.labelled("buckets"),
+               fields::choice_step_ms, fields::above_shortest}};
+  for (const auto& [cap, choice] : rows) {
+    const double part = longest > shortest
+                            ? in_seconds(choice->step - shortest) / in_seconds(longest - shortest)
+                            : 0;
+    List bar{part};
+    if (choice->cap == tuning.best_cap.cap) bar.emplace_back(" <- best");
+    table.add({cap, choice->buckets.size(), in_ms(choice->step), std::move(bar)});
+  }
+  return table;
+}
+
+Table corners_table(const Tuning& tuning) {
+  Table table{{fields::link_factor, fields::compute_factor, fields::default_step_ms,
+               fields::recommended_step_ms, fields::best_cap_step_ms, fields::corner_gain,
+               fields::corner_regret}};
+  for (const Corner& corner : tuning.advice.corners)
+    table.add({corner.link, corner.compute, in_ms(corner.standard), in_ms(corner.recommended),
+               in_ms(corner.best), 1 - in_seconds(corner.recommended) / in_seconds(corner.standard),
+               over(corner.recommended, corner.best)});
+  return table;
+}
+
+/// What ways to make buckets that no single cap gives would save, if that is more than noise.
+std::string beyond_caps(const Tuning& tuning, const TuneOptions& options) {
+  std::string text;
+  const auto add = [&](const char* name, const std::optional<Choice>& choice) {
+    const double gain = choice ? -over(choice->step, tuning.standard.step) : 0;
+    if (gain > options.noise)
+      text += fmt::format("{} {} would save {:.1f} %", text.empty() ? "" : ",", name, 100 * gain);
+  };
+  add("the best pair of caps", tuning.best_pair);
+  add("the best partition", tuning.best_partition);
+  return text.empty() ? "" : "but" + text + "\n";
+}
+
+std::string verdict(const Tuning& tuning, const TuneOptions& options) {
+  const double best = 1 - in_seconds(tuning.best_cap.step) / in_seconds(tuning.standard.step);
+  if (tuning.advice.pays) {
+    std::string text = fmt::format(
+        "verdict: {} instead of DDP's default saves {:.1f} % of the step ({} -> {} ms)",
+        cap_text(tuning.advice.choice.cap, tuning.advice.choice.highest_cap), 100 * tuning.gain(),
+        ms_text(tuning.standard.step), ms_text(tuning.advice.choice.step));
+    if (!tuning.advice.corners.empty()) {
+      double least = 1, most = 0;
+      for (const Corner& corner : tuning.advice.corners) {
+        const double gain = 1 - in_seconds(corner.recommended) / in_seconds(corner.standard);
+        least = std::min(least, gain);
+        most = std::max(most, gain);
+      }
+      text += fmt::format(
+          ";\nwith errors of {:.0f} % in the link and {:.0f} % in the kernels it is {:.1f} to "
+          "{:.1f} %, "
+          "and never more than {:.1f} % from the best cap",
+          100 * options.link_uncertainty, 100 * options.compute_uncertainty, 100 * least,
+          100 * most, 100 * tuning.advice.regret);
+    } else if (tuning.advice.choice.buckets != tuning.best_cap.buckets &&
+               options.objective == Objective::step) {
+      text += ";\nof the caps within 0.1 % of the best cap it makes the fewest buckets";
+    }
+    return text + "\n";
+  }
+  if (!tuning.standard_allowed)
+    return fmt::format(
+        "verdict: DDP's default has a bucket of {}, more than allowed; {} keeps within {}, for {} "
+        "of the "
+        "default step\n",
+        to_string(tuning.standard.largest),
+        cap_text(tuning.advice.choice.cap, tuning.advice.choice.highest_cap),
+        to_string(tuning.advice.choice.largest),
+        share(tuning.advice.choice.step, tuning.standard.step));
+  if (options.objective == Objective::memory)
+    return fmt::format("verdict: buckets of at most {} cost {} of the default step\n",
+                       to_string(tuning.advice.choice.largest),
+                       share(tuning.advice.choice.step, tuning.standard.step));
+  constexpr double shown = 0.0005;  // of the step
+  const bool certain = best > options.noise;
+  const std::string cap =
+      best < shown ? "no single cap beats the default"
+                   : fmt::format("the best cap would save {:.1f} %, {}", 100 * best,
+                                 certain ? "which is less than the errors allowed for can take away"
+                                         : "within noise");
+  return fmt::format("verdict: tuning does not pay: {}: keep 25 MiB\n{}", cap,
+                     beyond_caps(tuning, options));
+}
+
+/// Nothing where no cap, or any, makes the buckets.
+FieldValue cap_or_nothing(Bytes cap) {
+  return cap > Bytes{} && cap < no_cap ? FieldValue(cap.count) : FieldValue();
+}
+
+Record choice_record(const Choice& choice) {
+  Record record;
+  record
+      .add(fields::first_cap_bytes,
+           choice.first_cap ? FieldValue(choice.first_cap->count) : FieldValue())
+      .add(fields::cap_bytes, cap_or_nothing(choice.cap))
+      .add(fields::choice_step_ms, in_ms(choice.step))
+      .add(fields::number_of_buckets, choice.buckets.size())
+      .add(fields::largest_bucket_bytes, choice.largest.count);
+  return record;
+}
+
+FieldValue choice_or_nothing(const std::optional<Choice>& choice) {
+  return choice ? FieldValue(choice_record(*choice)) : FieldValue();
+}
+
+FieldValue highest_cap_of(const Choice& choice) {
+  return choice.highest_cap < no_cap ? FieldValue(choice.highest_cap.count) : FieldValue();
+}
+
+/// A cap that people would write, among those that make the same buckets.
+std::int64_t deployed(const Choice& choice) {
+  return choice.cap == no_cap ? no_cap.count
+                              : round_cap(choice.cap, choice.highest_cap).bytes.count;
+}
+
+List partition_names(const Scenario& scenario, const Choice& partition) {
+  List buckets;
+  for (const auto& bucket : partition.buckets) {
+    List names;
+    for (const int index : bucket)
+      names.emplace_back(scenario.workload.parameters[static_cast<std::size_t>(index)].name);
+    buckets.emplace_back(std::move(names));
+  }
+  return buckets;
+}
+
+/// The step of the buckets that are recommended; it is not simulated again.
+Step recommended_step(const Scenario& scenario, const Tuning& tuning) {
+  Step step;
+  step.training = scenario.training;
+  step.training.strategy = Strategy::bucketed;
+  step.training.bucket_caps.clear();
+  step.training.parameter_groups = 0;
+  step.training.buckets = tuning.advice.choice.buckets;
+  const StepWorks works(scenario.workload, scenario.cluster, scenario.optimizer);
+  step.schedule = build_schedule(works, step.training);
+  return step;
+}
+
+StepMemory recommended_memory(const Scenario& scenario, const Tuning& tuning) {
+  const Step step = recommended_step(scenario, tuning);
+  return memory_of(scenario, step.training, step.schedule);
+}
+
+/// Says, before the verdict, that the buckets it speaks of are far from the sizes that were
+/// measured; "" if they are not.
+std::string outside_table(const Scenario& scenario, const Tuning& tuning) {
+  const CalibratedCluster& cluster = scenario.cluster;
+  const std::optional<SizeSpan> covered = covered_sizes(cluster);
+  if (!covered) return "";
+  Bytes least = no_cap, most;
+  for (const Choice* choice : {&tuning.standard, &tuning.advice.choice})
+    for (const auto& bucket : choice->buckets) {
+      Bytes size;
+      for (const int index : bucket)
+        size += scenario.workload.parameters[static_cast<std::size_t>(index)].size();
+      least = std::min(least, size);
+      most = std::max(most, size);
+    }
+  constexpr int near = 2;  // a line through the last points holds so far
+  if (near * least >= covered->least && most <= near * covered->most) return "";
+  return fmt::format(
+      "extrapolated: the link's table covers all-reduces of {} to {}, and the buckets below are of "
+      "{} to {}:\nmeasure those sizes before you rely on what follows\n",
+      to_string(covered->least), to_string(covered->most), to_string(least), to_string(most));
+}
+
+}  // namespace
+
+std::string assumed_before_verdict(const Scenario& scenario, const Knowledge& knowledge) {
+  const std::string assumed = assumed_interference_text(scenario);
+  if (assumed.empty() || knowledge.from == FittedOn::both) return "";
+  return fmt::format(
+      "The verdict rests on an assumption: {}; --set cluster.interference={{}} says what pays "
+      "without it.",
+      assumed);
+}
+
+std::vector<std::string> tune_warnings(const Scenario& scenario, const Tuning& tuning) {
+  const Step step = recommended_step(scenario, tuning);
+  return memory_warnings(scenario, {{"bucketed as recommended", &step}});
+}
+
+Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions& options,
+               const Knowledge& knowledge) {
+  Page page;
+  page.add(Paragraph{
+      fmt::format("{}\n{}: {} gradients, {}\n{}", scenario.name,
+                  shown_name(scenario.workload.name, "model"), scenario.workload.parameters.size(),
+                  to_string(scenario.workload.gradient_size()), cluster_text(scenario))});
+  page.add(choices_table(tuning));
+  page.add(Paragraph{fmt::format(
+      "A step without communication takes {} ms. All {} distinct caps{} were "
+      "searched ({} steps simulated);\nno partition into contiguous buckets "
+      "is faster than the lower bound{}",
+      ms_text(tuning.without), tuning.caps.size(),
+      tuning.best_pair ? " and all pairs of caps" : ", but not pairs: too many gradients,",
+      tuning.evaluated,
+      tuning.best_partition
+          ? ""
+          : "; free partitions are not searched where gradients are of several types or sparse")});
+  page.add(caps_chart(tuning));
+  if (!tuning.advice.corners.empty()) page.add(corners_table(tuning));
+  if (const std::string assumed = assumed_before_verdict(scenario, knowledge); !assumed.empty())
+    page.add(Paragraph{assumed});
+  page.add(Paragraph{outside_table(scenario, tuning) + verdict(tuning, options) +
+                     (tuning.advice.pays ? saving_text(knowledge, tuning.gain()) : std::string())});
+  page.add(Verbatim{settings_to_paste(tuning, scenario.training, scenario.workload)});
+  return page;
+}
+
+Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowledge& knowledge) {
+  const auto& partition = tuning.best_partition;
+  List caps, corners;
+  for (const Choice& choice : tuning.caps)
+    caps.emplace_back(choice_record(choice).add(fields::highest_cap_bytes, highest_cap_of(choice)));
+  for (const Corner& corner : tuning.advice.corners)
+    corners.emplace_back(Record()
+                             .add(fields::link_factor, corner.link)
+                             .add(fields::compute_factor, corner.compute)
+                             .add(fields::default_step_ms, in_ms(corner.standard))
+                             .add(fields::recommended_step_ms, in_ms(corner.recommended))
+                             .add(fields::best_cap_step_ms, in_ms(corner.best)));
+  Record record;
+  record.add(fields::format, "ddpsim.tune/1")
+      .add(fields::scenario, scenario.name)
+      .add(fields::cluster, cluster_record(scenario))
+      .add(described_entry(scenario))
+      .add(fields::best_cap_bytes, deployed(tuning.best_cap))
+      .add(fields::best_cap_step_ms, in_ms(tuning.best_cap.step))
+      .add(fields::default_step_ms, in_ms(tuning.standard.step))
+      .add(fields::best_partition, partition ? partition_names(scenario, *partition) : List{})
+      .add(fields::best_partition_step_ms,
+           partition ? FieldValue(in_ms(partition->step)) : FieldValue())
+      .add(fields::lower_bound_ms, in_ms(tuning.lower_bound))
+      .add(fields::evaluated, tuning.evaluated)
+      .add(fields::without_communication_ms, in_ms(tuning.without))
+      .add(fields::recommended_cap_bytes, deployed(tuning.advice.choice))
+      .add(fields::recommended_step_ms, in_ms(tuning.advice.choice.step))
+      .add(band_record(knowledge, tuning.advice.choice.step))
+      .add(fields::pays, tuning.advice.pays)
+      .add(fields::partition_proven, tuning.partition_proven)
+      .add(fields::best_pair, choice_or_nothing(tuning.best_pair))
+      .add(fields::best_even_cap, choice_record(tuning.best_even_cap))
+      .add(fields::best_overflow_cap, choice_record(tuning.best_overflow_cap))
+      .add(fields::given, choice_record(tuning.given))
+      .add(fields::one_bucket, choice_record(tuning.one_bucket))
+      .add(fields::per_parameter, choice_record(tuning.per_parameter))
+      .add(fields::mg_wfbp, choice_or_nothing(tuning.merged))
+      .add(fields::caps, std::move(caps))
+      .add(fields::regret, tuning.advice.regret)
+      .add(fields::corners, std::move(corners))
+      .add(fields::memory, memory_record(scenario, recommended_memory(scenario, tuning)));
+  return record;
+}
+
+Table caps_table(const Tuning& tuning) {
+  Table table{{fields::cap_bytes, fields::highest_cap_bytes, fields::number_of_buckets,
+               fields::largest_bucket_bytes, fields::choice_step_ms}};
+  for (const Choice& choice : tuning.caps)
+    table.add({choice.cap.count, highest_cap_of(choice), choice.buckets.size(),
+               choice.largest.count, in_ms(choice.step)});
+  return table;
+}
+
+}  // namespace ddpsim

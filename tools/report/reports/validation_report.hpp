@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/report/writers/page.hpp"
+#include "tools/study/validation.hpp"
+
+namespace ddpsim {
+
+/// Both sides for people: steps, streams, where the difference comes from, buckets, pictures.
+Page validation_page(const Validation& validation);
+
+/// Steps predicted and measured, a row for each strategy and what varies: what `--csv` writes.
+Table validation_rows(const Validation& validation);
+
+/// "bucketed, 4 MiB, comm_hook: fp16_compress, no_sync: true": what a row of it is called.
+std::string label_of(const ValidatedStep& step);
+
+/// Why the figures are doubtful, a sentence each (machine_doubts.hpp).
+std::vector<std::string> doubts_of(const Validation& validation);
+
+/// What it means that measured steps were shorter than `none` and their exposed times are negative,
+/// with the largest difference; "" where none is.
+std::string shorter_than_none(const Validation& validation);
+
+}  // namespace ddpsim

@@ -1,0 +1,397 @@
+#include "tools/report/reports/vary_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "sim/predict/step_sequence.hpp"
+#include "tools/report/records/sweep_fields.hpp"
+#include "tools/report/records/throughput_fields.hpp"
+#include "tools/report/records/vary_fields.hpp"
+#include "tools/report/reports/band_report.hpp"
+#include "tools/report/reports/best.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/memory_record.hpp"
+#include "tools/report/reports/results.hpp"
+#include "tools/report/reports/throughput_report.hpp"
+#include "tools/report/writers/text_writer.hpp"
+#include "tools/study/memory_advice.hpp"
+#include "tools/study/names.hpp"
+#include "tools/study/point_notes.hpp"
+#include "tools/study/throughput.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// What a step takes in the long run: post_local_sgd averages models in one of several.
+Duration lasting(const VariedRun& varied, const Step& step) {
+  const auto averaged = averaged_step(varied.run.priced.model, step);
+  return averaged ? averaged->mean : step.metrics.step;
+}
+
+/// The step of one strategy; null: this run has none.
+const Step* step_under(const VariedRun& varied, Strategy strategy) {
+  for (const Step& step : varied.run.compared)
+    if (step.training.strategy == strategy) return &step;
+  return nullptr;
+}
+
+/// A step, how long it lasts, and its samples a second; 0: not known.
+struct ComparedStep {
+  const VariedRun* run = nullptr;
+  const Step* step = nullptr;
+  Duration lasting{};
+  double rate = 0;
+  FieldValue figure{};  ///< that the table is sorted by, if by any
+
+  double samples() const { return rate * in_seconds(lasting); }
+  std::string text() const {
+    return fmt::format("{}, {}", short_label(run->settings), strategy_label(step->training));
+  }
+};
+
+/// The best of the steps that average anything: the shortest, the one of most samples, and the one
+/// that the table's order puts first.
+struct BestSteps {
+  std::optional<Field> sorted_by;
+  ComparedStep shortest, most, first;
+  bool work_varies = false;  ///< not all steps are of as many samples
+
+  void consider(const ComparedStep& candidate) {
+    const Training& training = candidate.step->training;
+    const bool communicates =
+        training.strategy != Strategy::none &&
+        (training.strategy != Strategy::bucketed || training.comm_hook.kind != CommHookKind::noop);
+    if (!communicates) return;
+    constexpr double alike = 1e-6;
+    work_varies = work_varies || (shortest.step != nullptr &&
+                                  std::abs(candidate.samples() / most.samples() - 1) > alike);
+    if (shortest.step == nullptr || candidate.lasting < shortest.lasting) shortest = candidate;
+    if (most.step == nullptr || candidate.rate > most.rate) most = candidate;
+    if (sorted_by && !candidate.figure.is_nothing() &&
+        (first.step == nullptr || goes_before(*sorted_by, candidate.figure, first.figure)))
+      first = candidate;
+  }
+};
+
+/// What a key is called above its column: its last part, or all of it where two end alike.
+std::string_view label_of(const std::vector<Setting>& settings, const std::string& key) {
+  const auto last = [](const std::string& of) {
+    return std::string_view(of).substr(of.rfind('.') + 1);
+  };
+  const auto alike = std::count_if(settings.begin(), settings.end(), [&](const Setting& setting) {
+    return last(setting.key) == last(key);
+  });
+  return alike == 1 ? last(key) : std::string_view(key);
+}
+
+std::vector<Field> key_columns(const std::vector<Setting>& settings) {
+  std::vector<Field> columns;
+  for (const Setting& setting : settings)
+    columns.push_back(fields::key_field(setting.key, label_of(settings, setting.key)));
+  return columns;
+}
+
+/// The values of those columns.
+Record keys_record(const std::vector<Field>& columns, const std::vector<Setting>& settings) {
+  Record record;
+  for (std::size_t k = 0; k < columns.size(); ++k) record.add(columns[k], settings[k].value);
+  return record;
+}
+
+/// The row's strategy, with its buckets unless a column of a key says them.
+std::string name_in_table(const VariedRun& varied, const Training& training) {
+  const bool told = std::ranges::any_of(
+      varied.settings, [&](const Setting& setting) { return is_in_label(setting.key, training); });
+  return told ? std::string(name_of(training.strategy)) : short_strategy_label(training);
+}
+
+Record row_record(const VariedRun& varied, const Step& step, const VariedRun& first,
+                  Duration lasts) {
+  const StepMetrics& metrics = step.metrics;
+  const Step* same = step_under(first, step.training.strategy);
+  FieldValue against;
+  if (same != nullptr) against = in_seconds(lasts) / in_seconds(lasting(first, *same)) - 1;
+  Record row;
+  row.add(fields::strategy, name_in_table(varied, step.training))
+      .add(fields::step_ms, in_ms(lasts))
+      .add(fields::against_first, against)
+      .add(fields::exposed_ms, in_ms(lasts - varied.run.none.metrics.step))
+      .add(fields::communication_ms, in_ms(metrics.communication))
+      .add(fields::collectives, metrics.collectives)
+      .add(fields::wire_bytes, step.schedule.ranks > 1 ? metrics.wire.count : 0)
+      .add(fields::comm_hook_ms, in_ms(metrics.comm_hook))
+      .add(fields::comm_hook_memory_bytes, step.schedule.comm_hook_memory.count)
+      .add(fields::bound, name_of(metrics.bound));
+  return row;
+}
+
+/// "any": what a key does not change stands once.
+constexpr const char* any_value = "any";
+
+/// Joins rows of one strategy, in `rows`, that differ in nothing but their value in column `key`,
+/// if all values that the key takes there are alike. Columns before `keys` are of keys.
+void join_alike(std::vector<TableRow>& rows, std::size_t key, std::size_t keys) {
+  std::set<std::string> values;
+  std::map<std::string, std::vector<const TableRow*>> groups;  // by the other keys' values
+  for (const TableRow& row : rows) {
+    values.insert(*row[key].text());
+    std::string others;
+    for (std::size_t k = 0; k < keys; ++k)
+      if (k != key) others += *row[k].text() + '\n';
+    groups[others].push_back(&row);
+  }
+  const auto differ_elsewhere = [&](const TableRow& one, const TableRow& other) {
+    return !std::equal(one.begin() + static_cast<std::ptrdiff_t>(keys), one.end(),
+                       other.begin() + static_cast<std::ptrdiff_t>(keys));
+  };
+  if (values.size() < 2) return;
+  for (const auto& entry : groups) {
+    const auto& group = entry.second;
+    if (group.size() != values.size() || std::ranges::any_of(group, [&](const TableRow* row) {
+          return differ_elsewhere(*group.front(), *row);
+        }))
+      return;
+  }
+  std::vector<TableRow> joined;
+  for (const TableRow& row : rows) {
+    if (*row[key].text() != *rows.front()[key].text()) continue;
+    joined.push_back(row);
+    joined.back()[key] = FieldValue(any_value);
+  }
+  rows = std::move(joined);
+}
+
+/// Sorts the rows by the column of `best`; what has no value stays below.
+void sort_by(Table& table, const Field& best) {
+  const std::size_t column = table.index_of(best);
+  std::stable_sort(table.rows.begin(), table.rows.end(), [&](const TableRow& a, const TableRow& b) {
+    return goes_before(best, a[column], b[column]);
+  });
+}
+
+bool has_comm_hooks(const Variants& variants) {
+  return std::ranges::any_of(variants.runs, [](const VariedRun& varied) {
+    return std::ranges::any_of(varied.run.compared,
+                               [](const Step& step) { return !step.schedule.hook_state.empty(); });
+  });
+}
+
+/// What a step amounts to, as the second table of `run` has it, where the width allows.
+std::vector<Field> throughput_columns(const Variants& variants) {
+  const bool tokens = std::ranges::all_of(
+      variants.runs, [](const VariedRun& varied) { return varied.run.scenario.sequence > 0; });
+  std::vector<Field> columns{tokens ? fields::tokens_per_second : fields::samples_per_second,
+                             fields::mfu, fields::peak_memory_bytes};
+  for (Field& column : columns) column.importance = Importance::usual;
+  return columns;
+}
+
+/// The columns of the table for people; that of `best` among them.
+std::vector<Field> page_columns(const std::vector<Field>& keys, const std::optional<Field>& best,
+                                const std::vector<Field>& throughput, bool comm_hooks,
+                                const Scenario* priced, bool refused) {
+  std::vector<Field> columns = keys;
+  columns.insert(columns.end(), {fields::strategy, fields::step_ms, fields::against_first});
+  columns.insert(columns.end(), throughput.begin(), throughput.end());
+  columns.insert(columns.end(),
+                 {fields::exposed_ms, fields::communication_ms, fields::collectives});
+  if (comm_hooks)
+    columns.insert(columns.end(), {fields::wire_bytes.with(Importance::much),
+                                   fields::comm_hook_ms.with(Importance::much),
+                                   fields::comm_hook_memory_bytes, fields::bound});
+  else
+    columns.insert(columns.end(), {fields::wire_bytes, fields::bound});
+  if (priced != nullptr)
+    columns.push_back(
+        (priced->sequence > 0 ? fields::cost_per_billion_tokens : fields::cost_per_million_samples)
+            .with(Importance::much));
+  if (best) {
+    const auto same =
+        std::ranges::find_if(columns, [&](const Field& field) { return field.name == best->name; });
+    if (same == columns.end())
+      columns.push_back(best->with(Importance::most));
+    else
+      same->importance = Importance::most;
+  }
+  if (refused) columns.push_back(fields::refusal.with(Look{}.to_the_left().or_blank()));
+  return columns;
+}
+
+}  // namespace
+
+Page varied_page(const Variants& variants, const std::optional<Field>& best) {
+  const std::vector<VariedRun>& runs = variants.runs;
+  const Scenario& scenario = runs.front().run.scenario;
+  Page page;
+  const bool others = std::any_of(runs.begin(), runs.end(), [&](const VariedRun& varied) {
+    return cluster_text(varied.run.scenario) != cluster_text(scenario);
+  });
+  const std::string network = shown_name(scenario.workload.name, "model");
+  page.add(Paragraph{fmt::format("{}\n{}{}{}", scenario.name,
+                                 network == scenario.name ? "" : network + "\n",
+                                 others ? "the first: " : "", cluster_text(scenario))});
+  const std::vector<Field> keys = key_columns(runs.front().settings);
+  const auto priced = std::ranges::find_if(
+      runs, [](const VariedRun& varied) { return varied.run.scenario.price.has_value(); });
+  const std::vector<Field> throughput = throughput_columns(variants);
+  Table table{page_columns(keys, best, throughput, has_comm_hooks(variants),
+                           priced == runs.end() ? nullptr : &priced->run.scenario,
+                           !variants.refused.empty())};
+  if (best) table.title = sorted_text(*best);
+  BestSteps found{best, {}, {}, {}, false};
+  bool averages = false;
+  std::size_t strategies = 0;
+  for (const VariedRun& varied : runs)
+    strategies = std::max(strategies, varied.run.compared.size());
+  bool joined = false;
+  for (std::size_t s = 0; s < strategies; ++s) {
+    Table of_strategy{table.columns};
+    for (const VariedRun& varied : runs) {
+      if (s >= varied.run.compared.size()) continue;  // `compare` itself varies
+      const Step& step = varied.run.compared[s];
+      const Duration lasts = lasting(varied, step);
+      averages = averages || lasts != step.metrics.step;
+      Record row = row_record(varied, step, runs.front(), lasts);
+      row.add(keys_record(keys, varied.settings));
+      row.add(run_row(varied.run, varied.run.results()[s]));
+      const FieldValue* figure = best ? row.find(*best) : nullptr;
+      of_strategy.add(row);
+      const auto samples = samples_of(varied.run.scenario, step.training);
+      found.consider({&varied, &step, lasts, samples ? samples->samples / in_seconds(lasts) : 0,
+                      figure != nullptr ? *figure : FieldValue()});
+    }
+    const std::size_t all = of_strategy.rows.size();
+    for (std::size_t k = 0; k < keys.size(); ++k) join_alike(of_strategy.rows, k, keys.size());
+    joined = joined || of_strategy.rows.size() < all;
+    std::ranges::move(of_strategy.rows, std::back_inserter(table.rows));
+  }
+  if (best) sort_by(table, *best);
+  for (const Field& field : throughput)
+    if (!best || best->name != field.name) drop_if_empty(table, table.index_of(field));
+  for (const RefusedRun& refused : variants.refused)
+    table.add(keys_record(keys, refused.settings).add(fields::refusal, refused.problem));
+  page.add(std::move(table));
+  std::string notes =
+      "exposed: how much longer the step is than without communication; "
+      "wire: bytes that each rank hands to collectives";
+  notes += has_comm_hooks(variants) ? "; hook: the comm hook's own kernels\n" : "\n";
+  if (joined) notes += "any: the key changes nothing under that strategy\n";
+  if (averages)
+    notes +=
+        "post_local_sgd: step and exposed are means over a period, in which "
+        "models are averaged once; the other columns are of a step without "
+        "that averaging\n";
+  if (found.first.step != nullptr && best->name != fields::step_ms.name)
+    notes += fmt::format("best by {}: {}: {}\n", best->name, found.first.text(),
+                         cell_text(*best, found.first.figure));
+  if (found.shortest.step != nullptr)
+    notes += fmt::format("shortest: {}: {:.2f} ms\n", found.shortest.text(),
+                         in_ms(found.shortest.lasting));
+  if (found.work_varies && found.most.rate > 0)
+    notes += fmt::format("most samples a second: {}: {:.1f}\n", found.most.text(), found.most.rate);
+  page.add(Paragraph{notes});
+  return page;
+}
+
+List varied_records(const Variants& variants) {
+  List all;
+  for (const VariedRun& varied : variants.runs) {
+    List results;
+    for (const Result& result : varied.run.results())
+      results.emplace_back(result_record(varied.run.scenario, result)
+                               .add(throughput_record(varied.run.scenario, result))
+                               .add(band_record(varied.run.knowledge, result.step->metrics.step)));
+    all.emplace_back(run_record(varied.run.scenario, std::move(results))
+                         .add(fields::set, texts_of(varied.settings)));
+  }
+  for (const RefusedRun& refused : variants.refused)
+    all.emplace_back(Record()
+                         .add(fields::format, "ddpsim.run/1")
+                         .add(fields::scenario, variants.runs.front().run.scenario.name)
+                         .add(fields::results, List{})
+                         .add(fields::set, texts_of(refused.settings))
+                         .add(fields::refusal, refused.problem));
+  return all;
+}
+
+std::vector<std::string> network_notes(const Variants& variants) {
+  std::map<std::string, int> nics;  // of a node, by the network
+  for (const VariedRun& varied : variants.runs)
+    if (const CalibratedCluster& cluster = varied.run.scenario.cluster; cluster.nodes > 1)
+      nics.emplace(cluster.inter_node.name, nics_per_node(cluster));
+  if (std::all_of(nics.begin(), nics.end(),
+                  [&](const auto& each) { return each.second == nics.begin()->second; }))
+    return {};
+  std::string text;
+  for (const auto& [network, count] : nics)
+    text += fmt::format("{}{} has {}", text.empty() ? "" : ", ", network, count);
+  return {fmt::format(
+      "the networks differ in NICs of a node as well: {}; cluster.inter_node.nics makes them alike",
+      text)};
+}
+
+std::vector<std::string> varied_notes(const Variants& variants, const std::vector<Setting>& set) {
+  PointNotes notes;
+  for (const VariedRun& varied : variants.runs) {
+    std::vector<Setting> settings = set;
+    settings.insert(settings.end(), varied.settings.begin(), varied.settings.end());
+    notes.add(varied.settings, cluster_notes(varied.run.scenario, settings));
+  }
+  for (const RefusedRun& refused : variants.refused) notes.add(refused.settings, {});
+  return notes.lines(variants.runs.size() + variants.refused.size());
+}
+
+std::vector<std::string> memory_notes(const Variants& variants, const std::string& file,
+                                      const std::vector<Setting>& set) {
+  const VariedRun* least = nullptr;
+  Bytes least_peak;
+  for (const VariedRun& varied : variants.runs)
+    for (const Step& step : varied.run.compared)
+      if (const Bytes peak = memory_of(varied.run.scenario, step.training, step.schedule).peak;
+          least == nullptr || peak < least_peak) {
+        least = &varied;
+        least_peak = peak;
+      }
+  std::size_t steps = 0;
+  std::vector<std::string> unfit;
+  for (const VariedRun& varied : variants.runs) {
+    const auto named = varied.run.named();
+    steps += named.size();
+    for (std::string& warning : memory_warnings(varied.run.scenario, named))
+      unfit.push_back(std::move(warning));
+  }
+  if (unfit.empty()) return {};
+  std::vector<std::string> notes{
+      fmt::format("{} of {} steps do not fit their device's memory and are predicted all the same; "
+                  "the first: {}",
+                  unfit.size(), steps, unfit.front())};
+  if (unfit.size() == steps) {
+    std::vector<Setting> settings = set;
+    settings.insert(settings.end(), least->settings.begin(), least->settings.end());
+    if (const std::string advice = memory_advice(file, settings); !advice.empty())
+      notes.push_back(fmt::format("{}: {}", short_label(least->settings), advice));
+  }
+  return notes;
+}
+
+Table varied_table(const Variants& variants, const std::optional<Field>& best) {
+  Table table{run_columns()};
+  table.columns.push_back(fields::set);
+  table.columns.push_back(fields::refusal);
+  for (const VariedRun& varied : variants.runs)
+    for (const Result& result : varied.run.results())
+      table.add(run_row(varied.run, result).add(fields::set, texts_of(varied.settings)));
+  if (best) sort_by(table, *best);
+  for (const RefusedRun& refused : variants.refused)
+    table.add(Record()
+                  .add(fields::set, texts_of(refused.settings))
+                  .add(fields::refusal, refused.problem));
+  return table;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+
+#include "tools/report/writers/page.hpp"
+#include "tools/study/run_variants.hpp"
+
+namespace ddpsim {
+
+/// Rows by strategy, each against the first combination, with what a comm hook's own kernels and
+/// memory cost; ends with the best step by `best`, and with the shortest. A column for each key,
+/// and a row for each point that is refused. Rows that a key does not change stand once. Where a
+/// cluster has a price, with costs. `best`: sorted by it. Refers to the keys in `variants`.
+Page varied_page(const Variants& variants, const std::optional<Field>& best = {});
+
+/// A note where networks of other names have other numbers of NICs in a node: then it is not the
+/// links alone that differ.
+std::vector<std::string> network_notes(const Variants& variants);
+
+/// What of the combinations' clusters does not do what one may expect (cluster_report.hpp), each
+/// once, with the combinations that it is of. `set`: what holds for all of them.
+std::vector<std::string> varied_notes(const Variants& variants, const std::vector<Setting>& set);
+
+/// A line that says that steps do not fit their device's memory; empty if all fit. If none fits,
+/// further lines say what would (memory_advice.hpp), for the combination that takes the least;
+/// `file` and `set` are those that the combinations came from.
+std::vector<std::string> memory_notes(const Variants& variants, const std::string& file,
+                                      const std::vector<Setting>& set);
+
+/// As of `run`, each with its settings; then those that are refused, with the error.
+List varied_records(const Variants& variants);
+/// As of `run`, with last columns of settings and of the error, sorted in the same way.
+Table varied_table(const Variants& variants, const std::optional<Field>& best = {});
+
+}  // namespace ddpsim

@@ -1,0 +1,218 @@
+#include "tools/report/reports/why_report.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "model/timeline/why.hpp"
+#include "sim/predict/what_if.hpp"
+#include "tools/report/records/choice_record.hpp"
+#include "tools/report/records/why_fields.hpp"
+#include "tools/report/reports/loss_report.hpp"
+
+namespace ddpsim {
+namespace {
+
+constexpr std::size_t most_buckets_shown = 12;
+constexpr double least_share_shown = 0.01;  ///< of a bucket's exposed time
+
+std::string precise_ms(Duration time) {
+  return fmt::format("{:.3f}", in_ms(time));
+}
+
+/// "previous 2.100, gradients 1.250": the causes, the largest first.
+std::string because(const ExposedBucket& bucket) {
+  std::vector<Cause> causes(all_causes.begin(), all_causes.end());
+  std::stable_sort(causes.begin(), causes.end(),
+                   [&](Cause a, Cause b) { return bucket.by(a) > bucket.by(b); });
+  std::string text;
+  for (const Cause cause : causes)
+    if (bucket.by(cause) > Duration::zero() &&
+        (text.empty() || bucket.by(cause) >= scaled(bucket.times.exposed, least_share_shown)))
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name_of(cause),
+                          precise_ms(bucket.by(cause)));
+  return text;
+}
+
+Duration sum_of(const std::vector<ExposedBucket>& buckets) {
+  Duration sum{};
+  for (const ExposedBucket& bucket : buckets) sum += bucket.times.exposed;
+  return sum;
+}
+
+const Field& field_of(Cause cause) {
+  switch (cause) {
+    case Cause::gradients:
+      return fields::by_gradients;
+    case Cause::turn:
+      return fields::by_turn;
+    case Cause::previous:
+      return fields::by_previous;
+    case Cause::launch:
+      return fields::by_launch;
+    case Cause::slowest_rank:
+      return fields::by_slowest_rank;
+  }
+  return fields::by_gradients;
+}
+
+Record bucket_record(const ExposedBucket& bucket) {
+  Record shares, record;
+  for (const Cause cause : all_causes) shares.add(field_of(cause), in_ms(bucket.by(cause)));
+  record.add(fields::index, bucket.bucket)
+      .add(fields::ready_ms, in_ms(bucket.times.ready))
+      .add(fields::called_ms, in_ms(bucket.called))
+      .add(fields::issued_ms, in_ms(bucket.issued))
+      .add(fields::launched_ms, in_ms(bucket.launched))
+      .add(fields::previous_end_ms,
+           bucket.previous == Instant{} ? FieldValue() : FieldValue(in_ms(bucket.previous)))
+      .add(fields::start_ms, in_ms(bucket.times.start))
+      .add(fields::end_ms, in_ms(bucket.times.end))
+      .add(fields::bucket_exposed_ms, in_ms(bucket.times.exposed))
+      .add(fields::reason, field_of(bucket.cause).name)
+      .add(fields::exposed_by_ms, std::move(shares));
+  add_choice(record, bucket.times.choice);
+  return record;
+}
+
+Table buckets_table(const Scenario& scenario, const Step& step,
+                    std::vector<ExposedBucket> buckets) {
+  std::stable_sort(buckets.begin(), buckets.end(),
+                   [](const ExposedBucket& a, const ExposedBucket& b) {
+                     return a.times.exposed > b.times.exposed;
+                   });
+  const std::size_t shown = std::min(buckets.size(), most_buckets_shown);
+  Table table{{fields::bucket_in_words, fields::bytes, fields::ready, fields::called_ms,
+               fields::launched_ms, fields::previous_end_ms, fields::start, fields::end,
+               fields::exposed, fields::because, fields::how}};
+  for (std::size_t i = 0; i < shown; ++i) {
+    Record record = bucket_record(buckets[i]);
+    record.add(fields::bucket_in_words, bucket_label(scenario, step.schedule, buckets[i].bucket))
+        .add(fields::bytes, step.schedule.buckets[buckets[i].bucket].size.count)
+        .add(fields::because, because(buckets[i]))
+        .add(fields::how, choice_text(buckets[i].times.choice));
+    table.add(record);
+  }
+  if (shown < buckets.size())
+    table.notes = fmt::format(
+        "and {} more, {} ms", buckets.size() - shown,
+        precise_ms(sum_of({buckets.begin() + static_cast<std::ptrdiff_t>(shown), buckets.end()})));
+  return table;
+}
+
+void add_buckets(Page& page, const Scenario& scenario, const NamedStep& named,
+                 const StepMetrics* none) {
+  const Step& step = *named.step;
+  const std::string& label = named.name;
+  if (step.metrics.collectives == 0)
+    return page.add(Paragraph{fmt::format("{}: nothing is reduced", label)});
+  std::vector<ExposedBucket> buckets = why_exposed(step.schedule, step.timeline, step.metrics);
+  std::string said = fmt::format("{}: {} of {} buckets are exposed, {} ms", label, buckets.size(),
+                                 step.schedule.buckets.size(), precise_ms(sum_of(buckets)));
+  if (none != nullptr)
+    said += fmt::format("; the step is {} ms longer than without communication",
+                        precise_ms(exposed(step.metrics, *none)));
+  if (buckets.empty()) return page.add(Paragraph{said});
+  Table table = buckets_table(scenario, step, std::move(buckets));
+  table.title = said;
+  page.add(std::move(table));
+}
+
+std::string_view heading(Change change) {
+  switch (change) {
+    case Change::link_twice_as_fast:
+      return "link x 2";
+    case Change::no_latency:
+      return "no latency";
+    case Change::free_launch:
+      return "free launch";
+    case Change::no_interference:
+      return "no interference";
+    case Change::even_ranks:
+      return "even ranks";
+  }
+  return "";
+}
+
+/// A column for each change, as every strategy knows the same ones.
+Table changes_table(const Comparison& comparison) {
+  Table table{{fields::strategy_in_words.labelled("step ms"), fields::step_ms.labelled("now")}};
+  table.columns.back().look = fields::thousandths;
+  table.title = "what would remove it:";
+  for (const Step& step : comparison.compared) {
+    TableRow row{strategy_label(step.training), in_ms(step.metrics.step)};
+    for (const WhatIf& each : what_if(comparison.priced.model, step.training)) {
+      if (table.rows.empty())
+        table.columns.push_back(fields::changed_step_ms.labelled(heading(each.change)));
+      row.emplace_back(in_ms(each.step));
+    }
+    table.add(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string bucket_label(const Scenario& scenario, const Schedule& schedule, std::size_t bucket) {
+  const std::vector<int>& parameters = schedule.buckets[bucket].parameters;
+  const std::string& first =
+      scenario.workload.parameters[static_cast<std::size_t>(parameters.at(0))].name;
+  if (parameters.size() == 1) return fmt::format("{} {}", bucket, first);
+  return fmt::format("{} {} +{}", bucket, first, parameters.size() - 1);
+}
+
+Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
+                  const StepMetrics* none) {
+  Page page;
+  page.add(Paragraph{
+      "why (ms): an all-reduce is exposed while it runs and the compute stream has nothing to do\n"
+      "  gradients     ready so late that the all-reduce would be exposed even if it began at "
+      "once\n"
+      "  turn          it had to wait: buckets go in order; naive and flat send after the backward "
+      "pass\n"
+      "  previous      the collective before it was still running\n"
+      "  launch        the host had not launched it yet or, on a CPU, not handed it over to the "
+      "thread\n"
+      "                that communicates; while the collective before it runs that one counts\n"
+      "  slowest rank  another rank arrived later, so that less computation was left to hide it; "
+      "the "
+      "wait\n"
+      "                itself comes before the all-reduce and is not in its exposed time\n"
+      "A step is longer than without communication by more than its exposed buckets: "
+      "interference,\n"
+      "copies, hooks, and what earlier micro-batches and broadcasts wait for come on top.\n"});
+  for (const NamedStep& named : steps) add_buckets(page, scenario, named, none);
+  return page;
+}
+
+Page why_page(const Comparison& comparison, const std::vector<StepLoss>& losses) {
+  Page page;
+  page.add(loss_table(comparison, losses));
+  page.add(exposed_page(comparison.scenario, comparison.named(), &comparison.none.metrics));
+  page.add(changes_table(comparison));
+  return page;
+}
+
+std::vector<Record> why_records(const Comparison& comparison, const std::vector<StepLoss>& losses) {
+  std::vector<Record> all;
+  for (std::size_t s = 0; s < comparison.compared.size(); ++s) {
+    const Step& step = comparison.compared[s];
+    const std::vector<ExposedBucket> buckets =
+        why_exposed(step.schedule, step.timeline, step.metrics);
+    List exposed_buckets, changes;
+    for (const ExposedBucket& bucket : buckets) exposed_buckets.emplace_back(bucket_record(bucket));
+    for (const WhatIf& each : what_if(comparison.priced.model, step.training))
+      changes.emplace_back(Record()
+                               .add(fields::change, name_of(each.change))
+                               .add(fields::changed_step_ms, in_ms(each.step)));
+    const Duration longer = exposed(step.metrics, comparison.none.metrics);
+    all.emplace_back(loss_record(losses[s]))
+        .add(fields::exposed_in_buckets_ms, in_ms(sum_of(buckets)))
+        .add(fields::exposed_elsewhere_ms, in_ms(longer - sum_of(buckets)))
+        .add(fields::exposed_buckets, std::move(exposed_buckets))
+        .add(fields::what_if, std::move(changes));
+  }
+  return all;
+}
+
+}  // namespace ddpsim

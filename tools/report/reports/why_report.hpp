@@ -1,0 +1,24 @@
+#pragma once
+
+#include "sim/predict/loss.hpp"
+#include "tools/report/writers/page.hpp"
+#include "tools/study/comparison.hpp"
+
+namespace ddpsim {
+
+/// For people: of every step the buckets that are exposed, the largest first, with what held them
+/// up. `none`: the same step without communication; null: not known.
+Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
+                  const StepMetrics* none);
+
+/// What every strategy loses, exposed_page of each, and the steps under each change of
+/// sim/predict/what_if.hpp. `losses`: [strategy compared].
+Page why_page(const Comparison& comparison, const std::vector<StepLoss>& losses);
+
+/// "12 h.11.mlp.weight +3": the bucket's number, its first parameter and how many more it has.
+std::string bucket_label(const Scenario& scenario, const Schedule& schedule, std::size_t bucket);
+
+/// One record per compared strategy, for "why" in the results of `run --json`.
+std::vector<Record> why_records(const Comparison& comparison, const std::vector<StepLoss>& losses);
+
+}  // namespace ddpsim
