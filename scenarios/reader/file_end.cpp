@@ -53,7 +53,7 @@ std::string cut_off(std::string_view content, int failed) {
   return fmt::format(
       "{}:{}: the file was cut off here: its last line, \"{}\", is missing; make it "
       "again",
-      lines.size(), characters(lines.back()) + 1, "end: " + format);
+      lines.size(), characters(lines.back()) + 1, shown("end: " + format));
 }
 
 void check_end(const YamlMap& map, const Yaml& format) {
