@@ -63,10 +63,10 @@ void check_end(const YamlMap& map, const Yaml& format) {
     map.node().fail(fmt::format(
         "the last line, \"end: {}\", is missing: the file was cut off, or is older than "
         "this mark; make it again",
-        name));
+        shown(name)));
   if (end->scalar() != name && name.starts_with(end->scalar()) && !end->is_map() && !end->is_list())
-    end->fail(fmt::format("the file was cut off here: expected {}; make it again", name));
-  if (end->text(name) != name) end->fail(fmt::format("expected {}", name));
+    end->fail(fmt::format("the file was cut off here: expected {}; make it again", shown(name)));
+  if (end->text(name) != name) end->fail(fmt::format("expected {}", shown(name)));
 }
 
 void check_end_if_written(const YamlMap& map, const Yaml& format) {

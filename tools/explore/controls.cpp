@@ -294,7 +294,8 @@ std::vector<Setting> Controls::settings(const Moved& moved) const {
   for (const auto& [id, value] : moved) {
     const auto control = std::find_if(all_.begin(), all_.end(),
                                       [name = id](const Control& each) { return each.id == name; });
-    if (control == all_.end()) throw InputError(fmt::format("{}: there is no such control", id));
+    if (control == all_.end())
+      throw InputError(fmt::format("{}: there is no such control", shown(id)));
     if (const std::string why = fixed_because(*control, moved); !why.empty())
       throw InputError(fmt::format("{}: {}", control->label, why));
     const bool is_option =
