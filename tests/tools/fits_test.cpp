@@ -24,8 +24,8 @@ std::string line_of(const std::string& text, const std::string& begin) {
   return "";
 }
 
-/// A device that is quicker than an A100 of 80 GB, and has the memory of one of 40 GB: 32 samples of
-/// GPT-2 take 44 GiB.
+/// A device that is quicker than an A100 of 80 GB, and has the memory of one of 40 GB. Of GPT-2 32
+/// samples take 44 GiB.
 std::string quick_and_small(const Scratch& scratch) {
   return scratch
       .write("quick.yaml",
@@ -50,6 +50,13 @@ TEST_CASE("the shortest step of what varies is one that fits, and one that does 
              Catch::StartsWith("shortest of what fits: device: a100-80, flat: ") &&
                  Catch::EndsWith(" does not fit its device's memory"));
   CHECK_THAT(out, Catch::Contains("  fits  "));
+  // However narrow the page is, the column stays.
+  for (const char* command : {"run", "sweep"}) {
+    Words narrow{"/usr/bin/env", "COLUMNS=60", DDPSIM_PROGRAM, command, first_example};
+    narrow.insert(narrow.end(), devices.begin(), devices.end());
+    const std::string table = execute(narrow).out;
+    CHECK_THAT(table, Catch::Contains("  fits") && Catch::Contains("(left out: "));
+  }
   // The figures on both sides are those of the rows.
   run.insert(run.end(), {"--json", "-", "-q"});
   const Json rows = done(run).json();

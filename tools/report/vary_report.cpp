@@ -317,6 +317,7 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
     if (!best || best->name != field.name) drop_if_empty(table, table.index_of(field));
   for (const RefusedRun& refused : variants.refused)
     table.add(keys_record(keys, refused.settings).add(fields::refusal, refused.problem));
+  keep_what_does_not_fit(table);
   page.add(std::move(table));
   std::string notes =
       "exposed: how much longer the step is than without communication; "

@@ -15,6 +15,7 @@
 #include "tools/report/step_fields.hpp"
 #include "tools/report/sweep_fields.hpp"
 #include "tools/report/throughput_fields.hpp"
+#include "tools/report/throughput_report.hpp"
 #include "tools/study/memory_advice.hpp"
 
 namespace ddpsim {
@@ -165,6 +166,7 @@ Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
     }
   }
   if (sorted_by) sort_by(table, *sorted_by);
+  keep_what_does_not_fit(table);
   return table;
 }
 
