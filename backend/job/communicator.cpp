@@ -68,8 +68,9 @@ void check_interface(const std::string& interface) {
         known += fmt::format("{}{}", known.empty() ? "" : ", ", each->if_name);
       if_freenameindex(list);
     }
-    throw DeviceError(fmt::format("there is no network interface \"{}\"; this host has: {}",
-                                  interface, known.empty() ? "none" : known));
+    throw std::invalid_argument(
+        fmt::format("there is no network interface \"{}\"; this host has: {}", interface,
+                    known.empty() ? "none" : known));
   }
 }
 

@@ -19,7 +19,8 @@ class Context;
 
 namespace ddpsim {
 
-/// Throws DeviceError, naming those there are, if this host has no such network interface.
+/// Throws std::invalid_argument, naming those there are, if this host has no such network
+/// interface.
 void check_interface(const std::string& interface);
 
 /// Where the k-th of n parts of `count` elements begins: parts of ceil(count / n), the last ones

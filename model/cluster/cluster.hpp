@@ -71,6 +71,7 @@ struct Link {
   int nics = 0;           ///< NICs per node; 0: one per rank (InfiniBand) or one per node (others)
   AllReduceTable all_reduce;          ///< measured; empty: none
   int table_ranks = 0;                ///< ranks the table was measured with; 0: not said
+  int table_nodes = 0;                ///< nodes that these ranks were on; 0: not said
   std::vector<std::string> doubts{};  ///< why the table is of little use, a sentence each
 };
 

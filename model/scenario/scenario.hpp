@@ -71,6 +71,8 @@ struct Described {
   std::string source;
   int batch = 1;
   int sequence = 0;                  ///< tokens per sample; 0: there are none
+  std::optional<DType> compute;      ///< of most products; none: that of the parameters
+  int recomputed = 0;                ///< distinct kernels that the backward pass runs again
   std::string attention;             ///< which kernels attention was described as; "": none
   std::vector<std::string> notes;    ///< what was changed to what CUDA does, one line each
   std::vector<std::string> partial;  ///< operations priced by their bytes alone

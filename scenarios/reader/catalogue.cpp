@@ -59,10 +59,15 @@ std::vector<std::string> catalogue_names(std::string_view kind) {
   std::error_code error;
   for (const auto& file : std::filesystem::directory_iterator(catalogue_folder() / kind, error))
     if (file.path().extension() == ".yaml") names.push_back(file.path().stem().string());
-  if (names.empty())
+  if (names.empty()) {
+    const char* elsewhere = std::getenv("DDPSIM_CATALOGUE");
+    const bool named = elsewhere != nullptr && *elsewhere != '\0';
     throw InputError(fmt::format(
-        "{}: no catalogue of {} there; set DDPSIM_CATALOGUE to the folder scenarios/catalogue",
-        (catalogue_folder() / kind).string(), kind));
+        "{}: no catalogue of {} there; {}", (catalogue_folder() / kind).string(), kind,
+        named ? "DDPSIM_CATALOGUE names that folder: unset it to have the installed catalogue, or "
+                "let it name a copy of that"
+              : "install ddpsim again, or let DDPSIM_CATALOGUE name the folder of a catalogue"));
+  }
   std::sort(names.begin(), names.end());
   return names;
 }

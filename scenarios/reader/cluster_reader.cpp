@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "model/base/printable.hpp"
 #include "model/cost/calibration_fit.hpp"
 #include "model/cost/gloo_law.hpp"
 #include "model/cost/port_law.hpp"
@@ -185,6 +186,31 @@ Value<Collectives> collectives_value() {
             return {law.read(given), {}};
           },
           {}};
+}
+
+/// Refuses files of other formats that are named in a cluster's place.
+void check_is_cluster(const Yaml& given, const std::vector<Entry>& entries) {
+  for (const Entry& entry : entries) {
+    const auto format = YamlMap(entry.yaml).find("format");
+    if (entry.name == "inline" || !format || !format->scalar().starts_with("ddpsim.")) continue;
+    const std::string file = entry.yaml.file();
+    if (format->scalar().starts_with("ddpsim.calibration/"))
+      given.fail(fmt::format(
+          "{} is a calibration, not a cluster: give it as --set 'cluster={{calibration: {}}}', or "
+          "to validate as --calibration {}",
+          file, file, file));
+    if (format->scalar().starts_with("ddpsim.link/"))
+      given.fail(fmt::format("{} is a link, not a cluster: give it as --link {}", file, file));
+    given.fail(fmt::format("{} is a file of the format {}, not a cluster", file,
+                           printable(format->scalar().substr(0, 40))));
+  }
+}
+
+/// The cluster and what it is based on, as layers.
+std::vector<Yaml> cluster_layers(const Yaml& given) {
+  const std::vector<Entry> entries = entry_with_bases(given, cluster_entries, "system");
+  check_is_cluster(given, entries);
+  return layers_of(entries);
 }
 
 /// The cluster that was measured.
@@ -584,7 +610,7 @@ const MapDescription& cluster_keys() {
 
 CalibratedCluster read_cluster(const Yaml& given, std::optional<Price>& price) {
   ClusterDraft cluster;
-  cluster.layers = layers_of(entry_with_bases(given, cluster_entries, "system"));
+  cluster.layers = cluster_layers(given);
   cluster_map().read(std::vector<Yaml>(cluster.layers), cluster);
   price = cluster.price;
   return cluster;
@@ -596,7 +622,7 @@ ReadyCluster read_ready_cluster(const std::string& name) {
 
 ReadyCluster read_ready_cluster(const Yaml& named) {
   ClusterDraft cluster;
-  cluster.layers = layers_of(entry_with_bases(named, cluster_entries, "system"));
+  cluster.layers = cluster_layers(named);
   cluster_map().read(std::vector<Yaml>(cluster.layers), cluster);
   return {named.scalar(), cluster.source, cluster};
 }

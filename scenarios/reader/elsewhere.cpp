@@ -20,6 +20,9 @@ constexpr std::string_view zero_hooks =
     "sharded training is not modelled, except for ZeRO's comm hooks: write training.comm_hook: "
     "zero_step";
 constexpr std::string_view not_modelled = "it is not modelled: leave it out";
+constexpr std::string_view checkpoints =
+    "a model is described with its checkpoints: `ddpsim describe` captures what its backward pass "
+    "computes again, and models of the catalogue have none; leave this out";
 constexpr std::string_view ready_data = "data loading is not modelled: leave it out";
 constexpr std::string_view synchronised_norms =
     "a described model sends them itself: convert it (SyncBatchNorm.convert_sync_batchnorm), "
@@ -87,11 +90,13 @@ constexpr std::array words{
     Word{"eval_steps", no_time},
     Word{"save_steps", no_time},
     Word{"seed", no_time},
-    Word{"gradient_checkpointing", not_modelled},
-    Word{"gradient_checkpointing_kwargs", not_modelled},
-    Word{"activation_checkpointing", not_modelled},
-    Word{"recompute_granularity", not_modelled},
-    Word{"recompute_activations", not_modelled},
+    Word{"checkpointing", checkpoints},
+    Word{"gradient_checkpointing", checkpoints},
+    Word{"gradient_checkpointing_kwargs", checkpoints},
+    Word{"activation_checkpointing", checkpoints},
+    Word{"activation_checkpoints", checkpoints},
+    Word{"recompute_granularity", checkpoints},
+    Word{"recompute_activations", checkpoints},
     Word{"sequence_parallel", not_modelled},
     Word{"context_parallel_size", not_modelled},
     Word{"expert_model_parallel_size", not_modelled},

@@ -165,6 +165,12 @@ Map<Link> make_link_map() {
                        "it: nothing crossed a link.",
             .otherwise = "the table holds for the cluster's ranks as it is",
             .example = "8"})
+      .key(
+          "nodes", value::whole(1, 100000), &Link::table_nodes,
+          {.meaning = "How many nodes these ranks were on. A table of several nodes holds for what "
+                      "joins nodes: `--link` gives it to `inter_node`.",
+           .otherwise = "nobody knows: `--link` takes the ranks as those of one node",
+           .example = "4"})
       .key("all_reduce", table_value(), &Link::all_reduce,
            {.meaning = "Measured all-reduces by size, as a list or as a CSV file whose first "
                        "columns are bytes and time_us. Between two points the time is a "

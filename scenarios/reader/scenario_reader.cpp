@@ -105,7 +105,9 @@ void check_cluster_given(const std::filesystem::path& file, const std::vector<Se
   throw InputError(fmt::format(
       "{} is a model: say what it is to run on, such as --set cluster=dgx-h100 or --set "
       "cluster.device=h100-sxm (run, tune, sweep, schedule and explore have --cluster "
-      "and --device)",
+      "and --device; validate and calibrate on processors take --set 'cluster={{device: "
+      "generic-cpu, ranks_per_node: 2, intra_node: ethernet-10g}}' --ranks 2, and measure the link "
+      "that is there)",
       file.string()));
 }
 

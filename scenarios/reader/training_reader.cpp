@@ -282,6 +282,7 @@ void add_modes(Map<TrainingDraft>& map) {
                          {"accumulate_grad_batches", "Lightning's"},
                          {"num_microbatches", "Megatron's"},
                          {"num_micro_batches", ""},
+                         {"gradient_accumulation", ""},
                          {"grad_accum", ""},
                          {"accumulation_steps", ""},
                          {"backward_passes_per_step", "Horovod's"}}})

@@ -1,5 +1,6 @@
 #include "scenarios/reader/workload_reader.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -300,6 +301,11 @@ std::string operations_note(const WorkloadDescription& description, std::optiona
   return note;
 }
 
+/// How many kernels activation checkpoints run again in the backward pass, by their first run.
+int recomputed_kernels(const WorkloadDescription& description) {
+  return static_cast<int>(std::ranges::count_if(description.kernels, &DescribedKernel::recomputed));
+}
+
 void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
                     Scenario& scenario) {
   const WorkloadDescription description = read_workload_description(entry.yaml);
@@ -316,6 +322,8 @@ void read_described(const Yaml& given, const Entry& entry, WorkloadDraft& draft,
   scenario.described = Described{.source = description.source,
                                  .batch = description.batch,
                                  .sequence = description.sequence.value_or(0),
+                                 .compute = description.compute,
+                                 .recomputed = recomputed_kernels(description),
                                  .attention = description.attention,
                                  .notes = description.notes,
                                  .partial = description.partial,

@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 #include <yaml-cpp/depthguard.h>
-#include <yaml-cpp/eventhandler.h>
 
 #include "scenarios/reader/elsewhere.hpp"
 #include "scenarios/reader/file_end.hpp"
@@ -18,6 +17,7 @@
 #include "scenarios/reader/seal.hpp"
 #include "scenarios/reader/yaml_merge.hpp"
 #include "scenarios/reader/yaml_syntax.hpp"
+#include "scenarios/reader/yaml_tags.hpp"
 
 namespace ddpsim {
 namespace {
@@ -45,35 +45,15 @@ std::string unknown_key(const std::string& name, const Yaml& value,
   return problem + (list.empty() ? "; there are none here" : "; known: " + list);
 }
 
-/// Hears where the documents of a file begin, and nothing else.
-class DocumentStarts : public YAML::EventHandler {
- public:
-  std::vector<YAML::Mark> marks;
-
- private:
-  void OnDocumentStart(const YAML::Mark& mark) override { marks.push_back(mark); }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                  YAML::EmitterStyle::value) override {}
-  void OnMapEnd() override {}
-};
-
-/// Where a second document begins, if one does. Not YAML::LoadAll: a "," outside of brackets makes
-/// yaml-cpp 0.7 find empty documents without end.
+/// Where a second document begins, if one does. Throws TagProblem at a tag that means nothing here.
+/// Not YAML::LoadAll: a "," outside of brackets makes yaml-cpp 0.7 find empty documents for ever.
 std::optional<YAML::Mark> second_document(const std::string& content) {
   std::istringstream stream(content);
   YAML::Parser parser(stream);
-  DocumentStarts starts;
-  while (starts.marks.size() < 2)
-    if (!parser.HandleNextDocument(starts)) return std::nullopt;
-  return starts.marks[1];
+  CheckedEvents events;
+  while (events.document_starts.size() < 2)
+    if (!parser.HandleNextDocument(events)) return std::nullopt;
+  return events.document_starts[1];
 }
 
 /// yaml-cpp needs 0.2 KiB for each mark between values and a node for each value: 8 MiB of "1,1,1"
@@ -181,6 +161,9 @@ Yaml Yaml::load(const std::filesystem::path& file) {
     if (!root.is_map())
       root.fail("expected a mapping of keys to values, such as \"workload: {model: resnet50}\"");
     return root;
+  } catch (const TagProblem& problem) {
+    throw InputError(fmt::format("{}:{}:{}: {}", name, problem.mark.line + 1,
+                                 problem.mark.column + 1, problem.text));
   } catch (const YAML::DeepRecursion& problem) {
     throw InputError(fmt::format("{}:{}:{}: nested too deeply: is this a scenario?", name,
                                  problem.mark.line + 1, problem.mark.column + 1));
@@ -257,6 +240,8 @@ void Yaml::apply(const std::vector<Setting>& overrides, const MapDescription* ke
         refuse(fmt::format("the value ends before \"{}\": expected one value",
                            shown(content.substr(static_cast<std::size_t>(mark->pos)))));
       value = YAML::Load(content);
+    } catch (const TagProblem& problem) {
+      refuse(problem.text);
     } catch (const YAML::Exception& problem) {
       refuse("the value is not YAML: " + shown(problem.msg));
     }

@@ -145,6 +145,24 @@ TEST_CASE("a step of a described model has the band of described models", "[tool
              Catch::Contains("No step of a described model was measured; predictions of other"));
 }
 
+TEST_CASE("the quoted accuracy says which of its rows are of the predicted device",
+          "[tools][band]") {
+  const auto said = [](const std::string& rows) {
+    const Catalogue catalogue(rows);
+    return joined(catalogue.ddpsim({"run", first_example}).out);  // eight a100-40 on NVLink
+  };
+  const std::string v100 = "laws,v100,nvlink,8,0.1 0.2 -0.1 0 0 0 0 0,a\n",
+                    a100 = "laws,a100-40,nvlink,8,0.1 0.2,b\n";
+  CHECK_THAT(said(v100), Catch::Contains("Predictions over such a link, none of them on a100-40, "
+                                         "were "));
+  CHECK_THAT(said(v100 + a100),
+             Catch::Contains("Predictions over such a link, 2 of the 10 rows on a100-40, were "));
+  CHECK_THAT(said("laws,a100-40,nvlink,8,0.1 0.2 -0.1 0 0 0 0 0,a\n"),
+             Catch::Contains("Predictions of this kind were "));
+  CHECK_THAT(said("laws,v100,infiniband,8,0.1,a\n"),
+             Catch::Contains("predictions of all kinds, none of them on a100-40, were "));
+}
+
 TEST_CASE("what no row is known of has no band", "[tools][band]") {
   const Catalogue nothing("profile,cpu,ethernet,2,0.1,a\n");
   const Json run = nothing.ddpsim({"run", first_example, "--json", "-"}).json();
@@ -184,7 +202,7 @@ TEST_CASE("tune says where a saving is smaller than how far steps are off", "[to
     const Outcome outcome = catalogue.ddpsim({"tune", file});
     const std::string said = joined(outcome.out);
     CHECK_THAT(said, Catch::Contains(" instead of DDP's default saves 3") &&
-                         Catch::Contains("Predictions over such a link were"));
+                         Catch::Contains("Predictions over such a link, none of them on "));
     const Json json = catalogue.ddpsim({"tune", file, "--json", "-"}).json();
     CHECK(json["known_from"] == "laws");
     CHECK(json["step_low_ms"] < json["recommended_step_ms"]);

@@ -8,8 +8,6 @@
 namespace ddpsim {
 namespace {
 
-const std::string first_example = shipped("examples/first.yaml");
-
 Json json_of(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--json", "-"});
   const Outcome outcome = ddpsim(arguments);
@@ -331,6 +329,41 @@ TEST_CASE("a GPU that is not CUDA's is priced by its link's latency and bandwidt
   // 14 steps of 3.4 us, and 2 x 7/8 of 124,439,808 fp32 gradients at 336 GB/s.
   CHECK(run["results"][0]["communication_ms"].get<double>() ==
         Approx(14 * 3.4e-3 + 1.75 * 124'439'808 * 4 / 336e6));
+}
+
+TEST_CASE("a calibration in a cluster's place is told as one, and taken as told",
+          "[tools][cluster]") {
+  const Scratch scratch;
+  scratch.write("c.yaml", good_calibration);
+  const std::vector<std::string> two{"run", first_example, "--ranks-per-node", "2"};
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = two;
+    words.insert(words.end(), more.begin(), more.end());
+    return ddpsim(words, scratch.folder());
+  };
+  const Outcome refusal = run({"--cluster", "c.yaml"});
+  CHECK(refusal.code == 2);
+  CHECK(scratch.without_folder(refusal.err) ==
+        "ddpsim: --cluster c.yaml: c.yaml is a calibration, not a cluster: give it as --set "
+        "'cluster={calibration: c.yaml}', or to validate as --calibration c.yaml\n");
+  CHECK(run({"--set", "cluster={calibration: c.yaml, device: generic-cpu}", "--set",
+             "workload.compute=fp32"})
+            .code == 0);
+}
+
+TEST_CASE("micro-batches that each send their gradients are noted", "[tools][cluster]") {
+  const auto notes = [](std::vector<std::string> settings) {
+    std::vector<std::string> words{"run", first_example};
+    for (const std::string& setting : settings) words.insert(words.end(), {"--set", setting});
+    const Outcome outcome = ddpsim(words);
+    CHECK(outcome.code == 0);
+    return outcome.err;
+  };
+  CHECK_THAT(notes({"training.micro_batches=4"}),
+             Catch::Contains("note: every one of the 4 micro-batches sends its gradients: "
+                             "training.no_sync: true sends those of the last alone"));
+  CHECK(notes({"training.micro_batches=4", "training.no_sync=true"}).empty());
+  CHECK(notes({"training.micro_batches=4", "cluster.ranks_per_node=1"}).empty());
 }
 
 TEST_CASE("a table of other ranks than those it serves is noted", "[tools][cluster]") {

@@ -114,6 +114,21 @@ TEST_CASE("keys of results are explained, by a path too", "[tools][explain]") {
              Catch::Contains("did you mean \"step_low_ms\"?"));
 }
 
+TEST_CASE("words that newcomers bring are explained", "[tools][explain]") {
+  for (const auto& [word, says] :
+       {std::pair("checkpointing", "computes the others again"),
+        std::pair("gradient accumulation", "several micro-batches before an update"),
+        std::pair("straggler", "a rank that is slower"), std::pair("zero", "optimizer's state"),
+        std::pair("FSDP", "It is not simulated"), std::pair("ddp", "the strategy `bucketed`"),
+        std::pair("world size", "the number of ranks of a job"),
+        std::pair("bus bandwidth", "2 (n - 1) / n")}) {
+    CAPTURE(word);
+    const Outcome outcome = ddpsim({"explain", word});
+    CHECK(outcome.code == 0);
+    CHECK_THAT(outcome.out, Catch::Contains(says));
+  }
+}
+
 TEST_CASE("a plural is explained as its singular", "[tools][explain]") {
   CHECK_THAT(ddpsim({"explain", "buckets"}).out,
              Catch::StartsWith("training.buckets\n") &&

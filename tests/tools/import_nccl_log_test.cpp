@@ -256,6 +256,22 @@ TEST_CASE("releases before 2.15 begin no communicator aloud, and count no nodes"
           .code == 0);
 }
 
+TEST_CASE("a log that does not say which network it is becomes Ethernet with a note",
+          "[tools][import_nccl_log]") {
+  const Scratch scratch;
+  std::string text;
+  for (const std::string& line : lines_of(in_turns(recent_ranks())))
+    if (line.find("NET/IB : Using") == std::string::npos &&
+        line.find("Using network") == std::string::npos)
+      text += line + "\n";
+  scratch.write("log.txt", text);
+  const Outcome outcome =
+      ddpsim({"import", "nccl-log", "log.txt", "-o", "site.yaml"}, scratch.folder());
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(content_of(scratch.path("site.yaml")), Catch::Contains("inter_node: {kind: ethernet"));
+  CHECK_THAT(outcome.out, Catch::Contains("that says which network it is: taken as Ethernet"));
+}
+
 TEST_CASE("of several communicators the largest is told of", "[tools][import_nccl_log]") {
   const Scratch scratch;
   std::string text;

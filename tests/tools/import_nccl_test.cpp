@@ -332,5 +332,66 @@ TEST_CASE("a log whose times fall is no link's", "[tools][import_nccl]") {
   CHECK_FALSE(std::filesystem::exists(scratch.path("link.yaml")));
 }
 
+/// A log of so many ranks, eight on each host, as all_reduce_perf prints it. `host` names one.
+template <typename Host>
+std::string log_of_hosts(int ranks, Host host) {
+  std::string text = "# nThread 1 nGpus 1 minBytes 1048576 maxBytes 67108864\n# Using devices\n";
+  for (int rank = 0; rank < ranks; ++rank)
+    text += fmt::format("#  Rank {:2} Group  0 Pid {} on {:>10} device {:2} [0x1b] NVIDIA H100\n",
+                        rank, 4000 + rank, host(rank / 8), rank % 8);
+  text += "#       size         count      type   redop    root     time   algbw   busbw #wrong\n";
+  for (std::int64_t bytes = 1 << 20; bytes <= 64 << 20; bytes *= 4) {
+    const double us = 100 + static_cast<double>(bytes) / 150e3;  // 150 GB/s
+    const double rate = static_cast<double>(bytes) / us / 1e3;
+    text += fmt::format("{} {} float sum -1 {:.1f} {:.2f} {:.2f} 0\n", bytes, bytes / 4, us, rate,
+                        rate * 2 * (ranks - 1) / ranks);
+  }
+  return text;
+}
+
+TEST_CASE("a log of ranks on several nodes is the network of a ready cluster by --link",
+          "[tools][import_nccl][cluster]") {
+  const Scratch scratch;
+  const auto imported = [&](const std::string& log) {
+    scratch.write("log.txt", log);
+    const Outcome outcome =
+        ddpsim({"import", "nccl-tests", "log.txt", "-o", "link.yaml"}, scratch.folder());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return content_of(scratch.path("link.yaml"));
+  };
+  const auto run = [&](const std::vector<std::string>& cluster) {
+    std::vector<std::string> words{"run", first_example, "--set", "compare=[flat]", "--json", "-"};
+    words.insert(words.end(), cluster.begin(), cluster.end());
+    Outcome outcome = ddpsim(words, scratch.folder());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome;
+  };
+  const std::vector<std::string> four{"--cluster", "dgx-h100", "--nodes",
+                                      "4",         "--link",   "link.yaml"};
+  CHECK_THAT(imported(log_of_hosts(32, [](int host) { return fmt::format("node-{}", host); })),
+             Catch::Contains("\nranks: 32\n") && Catch::Contains("\nnodes: 4\n"));
+  const Outcome measured = run(four);
+  CHECK(measured.json()["cluster"]["inter_node"] == "link");
+  CHECK(measured.json()["cluster"]["intra_node"] == "nvlink4");
+  CHECK(measured.json()["cluster"]["law"] == "table");
+  CHECK_THAT(measured.err, !Catch::Contains("faster network") && !Catch::Contains("scaled"));
+  // The line of the log goes on: 100 us, and 124,439,808 fp32 gradients at 150 GB/s.
+  CHECK(measured.json()["results"][0]["communication_ms"].get<double>() ==
+        Approx(0.1 + 124'439'808 * 4 / 150e6).epsilon(1e-3));
+  CHECK_THAT(run({"--cluster", "dgx-h100", "--nodes", "2", "--link", "link.yaml"}).err,
+             Catch::Contains("all-reduces were measured on 4 nodes, and the cluster has 2"));
+
+  // Hosts of one name are not told apart: that the table is no node's is noted.
+  CHECK_THAT(imported(log_of_hosts(32, [](int) { return "localhost"; })),
+             Catch::Contains("\nranks: 32\n") && !Catch::Contains("\nnodes:"));
+  CHECK_THAT(run(four).err,
+             Catch::Contains("intra_node (link) has a table of 32 ranks, more than the 8 of a "
+                             "node, and prices nothing between nodes: ") &&
+                 Catch::Contains("--set cluster.inter_node=FILE"));
+  CHECK_THAT(imported(log_of_hosts(8, [](int) { return "node-0"; })), !Catch::Contains("\nnodes:"));
+}
+
 }  // namespace
 }  // namespace ddpsim

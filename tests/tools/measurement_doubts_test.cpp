@@ -1,6 +1,10 @@
 // What a measured file says against itself goes before the usual accuracy of such predictions.
 
+#include <algorithm>
+
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
+#include <sched.h>
 
 #include "scenarios/reader/calibration_reader.hpp"
 #include "tests/scenarios/reader/calibrations.hpp"
@@ -123,7 +127,31 @@ TEST_CASE("a machine is doubted where its host or other programs took processors
   const auto both = machine_doubts(0.204, 0.31);
   REQUIRE(both.size() == 2);
   CHECK_THAT(both[0], Catch::Contains("took 20 % of its processors' time"));
-  CHECK_THAT(both[1], Catch::Contains("they left 31 % of a processor"));
+  CHECK_THAT(both[1], Catch::Contains("they left 31 % of their processors' time"));
+}
+
+TEST_CASE("validate notices a program that keeps one of its ranks' two processors",
+          "[tools][measurement_doubts][validate]") {
+  cpu_set_t allowed;
+  REQUIRE(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE && cores.size() < 2; ++core)
+    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+  if (cores.size() < 2) return;  // one processor cannot be half taken
+  // One thread that waits its turn finds the other processor free; two do not.
+  const Running busy(
+      {"taskset", "-c", std::to_string(cores[0]), "/bin/sh", "-c", "while :; do :; done"});
+  const Scratch scratch;
+  const std::string scenario = scratch.write("small.yaml", small_mlp).string();
+  const Outcome outcome =
+      execute({"taskset", "-c", fmt::format("{},{}", cores[0], cores[1]), DDPSIM_PROGRAM,
+               "validate", scenario, "--ranks", "2", "--steps", "1", "--warm-up", "0", "--repeats",
+               "1", "--set", "compare=[flat]"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  std::string head = outcome.out.substr(0, outcome.out.find("strategy "));
+  std::replace(head.begin(), head.end(), '\n', ' ');
+  CHECK_THAT(head, Catch::Contains("other programs were at work: they left "));
 }
 
 TEST_CASE("all-reduces are doubted where smaller ones took longer, in a line that a file can keep",

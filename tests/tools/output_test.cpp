@@ -340,8 +340,8 @@ TEST_CASE("a catalogue that is not there is said to be", "[tools][output]") {
       {"/bin/sh", "-c", "DDPSIM_CATALOGUE=/none " + std::string(DDPSIM_PROGRAM) + " list devices"});
   CHECK(outcome.code == 2);
   CHECK(outcome.err ==
-        "ddpsim: /none/devices: no catalogue of devices there; set DDPSIM_CATALOGUE to the folder "
-        "scenarios/catalogue\n");
+        "ddpsim: /none/devices: no catalogue of devices there; DDPSIM_CATALOGUE names that folder: "
+        "unset it to have the installed catalogue, or let it name a copy of that\n");
 }
 
 }  // namespace

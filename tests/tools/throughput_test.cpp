@@ -425,5 +425,29 @@ TEST_CASE("what is known of predictions on CPUs is of calibrations and profiles"
   CHECK_FALSE(known(shipped("examples/own-profile.yaml")));
 }
 
+TEST_CASE("one price for several devices is noted", "[tools][throughput][vary]") {
+  const auto notes = [](const Words& more) {
+    Words words{"run", first_example, "--set", "compare=[bucketed]"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.err;
+  };
+  const std::string both = "cluster=dgx-a100,dgx-h100";
+  CHECK_THAT(
+      notes({"--vary", both, "--set", "cluster.price=2 USD/h"}),
+      Catch::Contains("note: cluster.price, 2 USD an hour, is taken for a100-80 and h100-sxm "
+                      "alike: give each a price of its own"));
+  CHECK_THAT(notes({"--vary", both}), !Catch::Contains("cluster.price"));
+  CHECK_THAT(notes({"--vary",
+                    "cluster={system: dgx-a100, price: 2 USD/h},{system: dgx-h100, "
+                    "price: 2 USD/h}"}),
+             !Catch::Contains("cluster.price"));
+  CHECK_THAT(notes({"--vary", "cluster.nodes=1,2", "--cluster", "dgx-a100", "--set",
+                    "cluster.price=2 USD/h"}),
+             !Catch::Contains("cluster.price"));
+}
+
 }  // namespace
 }  // namespace ddpsim

@@ -186,10 +186,10 @@ std::vector<Training> trainings_of(const Scenario& scenario) {
   return trainings;
 }
 
-/// `left_by_others`: of a processor, before the ranks began.
+/// `left_before`: of the processors, before the ranks began.
 Calibration measured(Backend& backend, const Scenario& scenario,
                      const std::vector<Schedule>& schedules, const CalibrateRequest& request,
-                     double left_by_others) {
+                     const JobOptions& job, double left_before) {
   Progress progress(request.common.quiet || backend.rank() != 0, Progress::InLogs::yes);
   Watch watch;
   watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
@@ -201,9 +201,8 @@ Calibration measured(Backend& backend, const Scenario& scenario,
   calibration.backend = request.job.backend;
   const double stolen = largest_of_ranks(backend, steal.share());
   // Once more, for what began meanwhile; the other ranks have nothing left to do.
-  if (backend.rank() == 0 && request.job.backend != "nccl")
-    left_by_others = std::min(left_by_others, processor_time_left());
-  calibration.doubts = machine_doubts(stolen, left_by_others);
+  const double left = backend.rank() == 0 ? std::min(left_before, left_by_others(job)) : 1;
+  calibration.doubts = machine_doubts(stolen, left);
   if (std::string doubt = all_reduce_doubt(calibration.all_reduce); !doubt.empty())
     calibration.doubts.insert(calibration.doubts.begin(), std::move(doubt));
   return calibration;
@@ -254,12 +253,11 @@ int calibrate_command(const std::vector<std::string>& arguments) {
           !left.empty())
         add_notes({left});
   }
-  const bool on_processors = job_options.backend != "nccl";
-  const double left_by_others = speaks(job_options) && on_processors ? processor_time_left() : 1;
-
+  const double left_before = left_by_others(job_options);
   return run_job(job_options, [&](Backend& backend) {
     const Interruptible interruptible;
-    const Calibration calibration = measured(backend, scenario, schedules, request, left_by_others);
+    const Calibration calibration =
+        measured(backend, scenario, schedules, request, job_options, left_before);
     return backend.rank() == 0 ? report(request, calibration) : exit_done;
   });
 }

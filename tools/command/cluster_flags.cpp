@@ -80,8 +80,10 @@ void ClusterFlags::add_to(boost::program_options::options_description& flags) {
       "device", value(&device)->value_name("DEVICE"),
       "the device of each rank: a name of `ddpsim list devices`, or a path")(
       "link", value(&links)->value_name("LINK"),
-      "what joins the ranks, a name of `ddpsim list links` or a path: a network joins nodes, other "
-      "links the ranks of one (may be given once for each)");
+      "what joins the ranks, a name of `ddpsim list links` or a path: a network, or a table that "
+      "was "
+      "measured over several nodes, joins nodes, other links the ranks of one (may be given once "
+      "for each)");
 }
 
 std::string entry_setting(const std::string& name_or_path) {

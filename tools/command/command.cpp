@@ -36,11 +36,13 @@ std::string overview() {
   return text +
          "\nddpsim COMMAND --help tells a command's flags, with an example; --man writes all of\n"
          "that as a manual page; --version tells which build this is.\n\n"
-         "exit codes: 0 done; 1 interrupted, or something is found to be wrong; 2 bad input; 3 "
-         "outside\n"
-         "the tolerance that was asked for; 4 the machine failed: a file that cannot be written, "
-         "no\n"
-         "memory, a device, a link, or a rank that is lost.\n";
+         "exit codes: 0 done; 1 interrupted, or something is found to be wrong; 2 bad input, in "
+         "a\n"
+         "file, a flag, or a name that nothing here has (of a file, a folder, a network "
+         "interface);\n"
+         "3 outside the tolerance that was asked for; 4 the machine failed: no room or no right to "
+         "write\n"
+         "a file, no memory, a device, a link, or a rank that is lost.\n";
 }
 
 /// Throws std::runtime_error if stdout takes nothing.

@@ -24,7 +24,8 @@ const Usage doctor_usage{
     "talk to each other; nothing\n"
     "is changed. Pace changes for seconds at a time: --seconds 20 sees more of it. Exit code 4 "
     "where `run` and `tune`\n"
-    "lack something; without GPUs, NCCL or Python they do not.",
+    "cannot work, 1 where they refuse a part of the catalogue; without GPUs, NCCL or Python they "
+    "do neither.",
     "ddpsim doctor --seconds 1"};
 
 /// How long the pace is watched, as --seconds says.
@@ -99,10 +100,10 @@ int doctor_command(const std::vector<std::string>& arguments) {
   pages.add_to(outputs);
   outputs.add(options.json, json_text(json_of(report)));
   outputs.commit();
-  const std::string lacking = what_predictions_lack(report);
-  if (lacking.empty()) return exit_done;
-  note("ddpsim: {}", lacking);
-  return exit_machine;
+  const Lack lack = what_predictions_lack(report);
+  if (lack.extent == Lack::Extent::nothing) return exit_done;
+  note("ddpsim: {}", lack.text);
+  return lack.extent == Lack::Extent::all ? exit_machine : exit_failure;
 }
 
 }  // namespace ddpsim

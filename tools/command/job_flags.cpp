@@ -1,5 +1,7 @@
 #include "tools/command/job_flags.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "backend/job/allocation.hpp"
@@ -7,7 +9,9 @@
 #include "backend/run/backends.hpp"
 #include "model/schedule/fingerprint.hpp"
 #include "scenarios/reader/input_error.hpp"
+#include "sim/tune/parallel.hpp"
 #include "tools/study/flag_values.hpp"
+#include "tools/study/machine_doubts.hpp"
 
 namespace ddpsim {
 
@@ -94,6 +98,13 @@ JobOptions JobFlags::options(int fallback) const {
 bool speaks(const JobOptions& options) {
   const auto place = options.backend == "threads" ? std::nullopt : rank_from_environment();
   return !place || place->rank == 0;
+}
+
+double left_by_others(const JobOptions& options) {
+  if (!speaks(options) || options.backend == "nccl") return 1;
+  const auto place = options.ranks > 0 ? std::nullopt : rank_from_environment();
+  const int ranks = place ? place->local_ranks : options.ranks;
+  return processor_time_left(std::clamp(ranks, 1, allowed_cores()));
 }
 
 std::string allocation_note(const JobFlags& flags, const JobOptions& options,

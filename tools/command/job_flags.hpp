@@ -24,6 +24,11 @@ struct JobFlags {
 /// Is this process, or one that it forks, the rank that writes the job's results?
 bool speaks(const JobOptions& options);
 
+/// The share of the processors' time that other programs leave now to the job's ranks of this host
+/// (tools/study/machine_doubts.hpp), asked where the process speaks; 1 elsewhere, and for ranks on
+/// GPUs.
+double left_by_others(const JobOptions& options);
+
 /// That the ranks of this job all run on one node of a batch job that has more of them, or are
 /// fewer than its tasks, because no launcher started this process; and what to write so that they
 /// do not. `command`: "validate". "" where the ranks are as many and where they were asked to be.

@@ -8,8 +8,10 @@
 namespace ddpsim {
 namespace {
 
-/// Does a link join nodes? A measured table is of ranks as they were, which are taken as one node.
+/// Does a link join nodes? A measured table is of ranks as they were, which are taken as one node
+/// unless it says that they were on several.
 bool joins_nodes(const Link& link) {
+  if (link.table_nodes > 1 && !link.all_reduce.empty()) return true;
   const bool network = link.kind == LinkKind::ethernet || link.kind == LinkKind::infiniband;
   return network && link.all_reduce.empty();
 }

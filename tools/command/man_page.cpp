@@ -76,9 +76,9 @@ how wide tables may be where stdout is no terminal
 .B NO_COLOR
 if set to anything, nothing has colours unless \-\-color says so
 .SH EXIT STATUS
-0: done. 1: interrupted, or found wrong. 2: bad input, told in a line. 3: an error beyond the
-tolerance that was asked for. 4: the machine failed: a rank, a device, memory, or a file that cannot
-be written.
+0: done. 1: interrupted, or found wrong. 2: bad input, told in a line, also a file, folder or
+network interface that is not there. 3: an error beyond the tolerance that was asked for. 4: the
+machine failed: a rank, a device, memory, or no room or no right to write a file.
 )";
 }
 

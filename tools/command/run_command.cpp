@@ -170,12 +170,17 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
   const Grid grid(std::move(axes));
   const Variants variants = watched_variants(options, grid);
   std::vector<std::string> notes = network_notes(variants);  // each once
+  for (std::string& line : price_notes(variants)) notes.push_back(std::move(line));
   for (std::string& line : varied_notes(variants, options.set)) notes.push_back(std::move(line));
   for (std::string& line : memory_notes(variants, options.files[0], options.set))
     notes.push_back(std::move(line));
   if (!options.quiet) add_notes(notes);
   Pages pages(options);
-  if (pages.wanted()) pages.add(varied_page(variants, sorted_by));
+  if (pages.wanted()) {
+    Page page = varied_page(variants, sorted_by);
+    page.add(Paragraph{varied_accuracy(variants)});
+    pages.add(page);
+  }
   Reports reports(options);
   if (reports.wanted()) reports.add(varied_section(variants, grid, sorted_by), options.files[0]);
   Outputs outputs;

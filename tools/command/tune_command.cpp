@@ -22,6 +22,7 @@
 #include "tools/study/file_notes.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/study/measured_rows.hpp"
+#include "tools/study/memory_advice.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/settings.hpp"
 #include "tools/study/tune_request.hpp"
@@ -134,6 +135,19 @@ Training bucketed(Training training, const Choice& choice) {
   return training;
 }
 
+/// That the recommended step does not fit, and what would.
+std::vector<std::string> warnings_of(const Scenario& scenario, const Tuning& tuning,
+                                     const CommonOptions& options) {
+  std::vector<std::string> warnings = tune_warnings(scenario, tuning);
+  if (warnings.empty()) return warnings;
+  std::vector<Setting> bucketed_alone = options.set;
+  std::erase_if(bucketed_alone, [](const Setting& setting) { return setting.key == "compare"; });
+  bucketed_alone.emplace_back("compare", "[bucketed]");
+  if (std::string advice = memory_advice(options.files.front(), bucketed_alone); !advice.empty())
+    warnings.push_back(std::move(advice));
+  return warnings;
+}
+
 }  // namespace
 
 int tune_command(const std::vector<std::string>& arguments) {
@@ -164,7 +178,7 @@ int tune_command(const std::vector<std::string>& arguments) {
     throw InputError(
         "--buckets: free partitions are not searched where gradients are of several types or "
         "sparse");
-  if (!options.quiet) add_notes(tune_warnings(scenario, tuning));
+  if (!options.quiet) add_notes(warnings_of(scenario, tuning, options));
 
   const Knowledge knowledge = knowledge_of(scenario, priced.fit);
   Pages pages(options, {flags.buckets});

@@ -28,7 +28,6 @@
 #include "tools/report/writers/progress.hpp"
 #include "tools/study/file_notes.hpp"
 #include "tools/study/flag_values.hpp"
-#include "tools/study/machine_doubts.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/other_machine.hpp"
 
@@ -354,13 +353,14 @@ int validate_command(const std::vector<std::string>& arguments) {
         add_notes({left});
     }
   }
-  const double left_by_others =
-      speaks(options) && options.backend != "nccl" ? processor_time_left() : 1;
+  const double left_before = left_by_others(options);
   options.agreement = agreement_of(scenario.workload, schedules, request.agreement);
   return run_job(options, [&](Backend& backend) {
     Validation validation = validated(backend, scenario, variants, schedules, request);
-    validation.left_by_others = left_by_others;
-    return backend.rank() == 0 ? report(request, validation) : exit_done;
+    if (backend.rank() != 0) return exit_done;
+    // Once more, for what began meanwhile; the other ranks have nothing left to do.
+    validation.left_by_others = std::min(left_before, left_by_others(options));
+    return report(request, validation);
   });
 }
 

@@ -121,6 +121,11 @@ std::string link_between(const NcclLog& log, LoggedSite& site) {
   if (log.infiniband && log.roce)
     site.notes.emplace_back(
         "inter_node: cards of InfiniBand and of RoCE: which of them ranks use is not told apart");
+  if (!log.infiniband && !log.roce && log.network.empty())
+    site.notes.emplace_back(
+        "inter_node: the log has no line \"NET/IB\" or \"Using network\" that says which network "
+        "it is: taken as Ethernet; where it is InfiniBand write kind: infiniband, or log the "
+        "subsystem NET");
   if (!log.infiniband && !log.roce && !log.network.empty() && log.network != "Socket")
     site.notes.push_back(fmt::format(
         "inter_node: the network is \"{}\", taken as Ethernet: the log does not say whether it is "

@@ -65,6 +65,14 @@ int checked_ranks(const std::vector<NcclTestsRun>& runs, const std::string& file
   return *ranks.begin();
 }
 
+/// The nodes that all runs were on, if several; 0 where that is not known, or was not the same.
+int nodes_of(const std::vector<NcclTestsRun>& runs) {
+  const int nodes = runs.front().nodes;
+  const bool alike = std::all_of(runs.begin(), runs.end(),
+                                 [&](const NcclTestsRun& run) { return run.nodes == nodes; });
+  return alike && nodes > 1 ? nodes : 0;
+}
+
 /// The median time of each size, out of place if that was measured.
 void fill_table(const std::vector<NcclTestsRun>& runs, const std::string& file, AllReduceLog& log) {
   bool out_of_place = false, in_place = false;
@@ -178,6 +186,7 @@ std::string source_of(const std::vector<NcclTestsRun>& runs, const Link& link,
       fmt::format("{}{}{}, all_reduce", run.program, run.version.empty() ? "" : " ", run.version);
   if (!run.rows.empty()) source += fmt::format(" {} {}", run.rows[0].type, run.rows[0].reduction);
   if (link.table_ranks > 0) source += fmt::format(", {} ranks", link.table_ranks);
+  if (link.table_nodes > 0) source += fmt::format(" on {} nodes", link.table_nodes);
   if (!run.device.empty()) source += fmt::format(", {}", run.device);
   return source + fmt::format(", {}", std::filesystem::path(file).filename().string());
 }
@@ -188,6 +197,7 @@ Imported import_nccl_tests(const ImportRequest& request) {
   const std::vector<NcclTestsRun> runs = read_nccl_tests(request.file);
   AllReduceLog log;
   log.link.table_ranks = checked_ranks(runs, request.file);
+  log.link.table_nodes = nodes_of(runs);
   fill_table(runs, request.file, log);
   fit_ring(log);
   log.link.source = source_of(runs, log.link, request.file);
@@ -202,7 +212,8 @@ Imported import_nccl_tests(const ImportRequest& request) {
   Table table{{size_field, bytes_of_it, time_us, rate}};
   imported.json = {{"format", "ddpsim.import/1"},   {"kind", "nccl-tests"},
                    {"file", request.file},          {"runs", runs.size()},
-                   {"ranks", log.link.table_ranks}, {"all_reduce", Json::array()}};
+                   {"ranks", log.link.table_ranks}, {"nodes", log.link.table_nodes},
+                   {"all_reduce", Json::array()}};
   for (const auto& [size, time] : log.link.all_reduce) {
     table.add({size.count, size.count, in_us(time),
                static_cast<double>(size.count) / in_seconds(time) / 1e9});

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -79,8 +80,9 @@ class LogReader {
   /// where a program failed before its first row.
   void begin_run() {
     group_ranks_.clear();
+    hosts_.clear();
     if (run().rows.empty()) {
-      run().ranks = run().programs = 0;
+      run().ranks = run().programs = run().nodes = 0;
       return;
     }
     runs_.emplace_back();
@@ -136,12 +138,26 @@ class LogReader {
         ++group_ranks_[*number];
     // With several groups (NCCL_TESTS_SPLIT) each reduces for itself.
     if (group_ranks_.size() > 1) run().ranks = group_ranks_.begin()->second;
+    take_host(words);
     const std::size_t bus = line.rfind(']');
     if (run().device.empty() && bus != std::string_view::npos) {
       const LineWords name = words_of(line.substr(bus + 1));
       for (const std::string_view word : name)
         run().device += fmt::format("{}{}", run().device.empty() ? "" : " ", word.substr(0, 60));
     }
+  }
+
+  /// "... on node-1 device 0 [0x04] ...". Hosts of one name whose devices are listed twice, as
+  /// containers may be, are not told apart.
+  void take_host(const LineWords& words) {
+    const auto on = find_words(words, {"on"});
+    if (on && *on + 3 < words.size() && words[*on + 2] == "device" && hosts_.size() < most_hosts)
+      hosts_[std::string(words[*on + 1].substr(0, 100))].insert(
+          std::string(words[*on + 3].substr(0, 20)));
+    std::size_t devices = 0;
+    for (const auto& [host, of_host] : hosts_) devices += of_host.size();
+    const bool told_apart = group_ranks_.size() < 2 && run().ranks == static_cast<int>(devices);
+    run().nodes = told_apart ? static_cast<int>(hosts_.size()) : 0;
   }
 
   /// `prefixed`: other words stood before it.
@@ -279,12 +295,14 @@ class LogReader {
     return duration;
   }
 
-  static constexpr std::size_t most_groups = 10'000;
+  static constexpr std::size_t most_groups = 10'000, most_hosts = 10'000;
   std::string name_;
   std::vector<NcclTestsRun> runs_;
   std::optional<Layout> layout_;
   std::optional<BrokenRow> broken_;
   std::map<std::int64_t, int> group_ranks_;
+  std::map<std::string, std::set<std::string>>
+      hosts_;  ///< with the devices of each that are listed
   std::string left_out_;
   int begun_ = 0, begun_before_ = 0;  ///< "nThread" since the last header, and before that
   bool only_in_place_ = false;

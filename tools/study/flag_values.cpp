@@ -24,7 +24,11 @@ double share_of(const std::string& flag, const std::string& text) {
 Duration duration_of(const std::string& flag, const std::string& text) {
   const auto value = parse_duration(text);
   if (value && *value > Duration::zero()) return *value;
-  throw InputError(fmt::format("{} {}: expected a time such as \"60 s\"", flag, text));
+  const auto bare = parse_number(text);
+  const std::string meant =
+      bare && *bare > 0 ? fmt::format("; of seconds write \"{} s\"", text) : "";
+  throw InputError(
+      fmt::format("{} {}: expected a time with its unit, such as \"60 s\"{}", flag, text, meant));
 }
 
 std::vector<Bytes> sizes_of(const std::string& flag, const std::string& text) {

@@ -87,7 +87,21 @@ std::string some_of(const std::set<std::string>& names, std::string_view what) {
   return fmt::format("{} kinds of {}", names.size(), what);
 }
 
-KnownAccuracy summary_of(const std::vector<const KnownErrors*>& chosen, std::string subject) {
+/// ", none of them on h100-sxm,": how many of the rows are of this device, unless all are.
+std::string on_device(const std::vector<const KnownErrors*>& chosen, const std::string& device) {
+  std::size_t rows = 0, here = 0;
+  for (const KnownErrors* each : chosen) {
+    rows += each->errors.size();
+    if (each->device == device) here += each->errors.size();
+  }
+  if (here == rows) return "";
+  const std::string name = device == "inline" ? "the scenario's own device" : device;
+  if (here == 0) return fmt::format(", none of them on {},", name);
+  return fmt::format(", {} of the {} rows on {},", here, rows, name);
+}
+
+KnownAccuracy summary_of(const std::vector<const KnownErrors*>& chosen, std::string subject,
+                         const std::string& device) {
   std::vector<double> errors, sizes;
   std::set<std::string> setups, devices, links;
   std::set<int> ranks;
@@ -103,7 +117,7 @@ KnownAccuracy summary_of(const std::vector<const KnownErrors*>& chosen, std::str
   }
   KnownAccuracy accuracy{
       sizes.size(),    setups.size(),      quantile(sizes, 0.5),      quantile(sizes, 0.9),
-      band_of(errors), std::move(subject), some_of(devices, "device")};
+      band_of(errors), std::move(subject), on_device(chosen, device), some_of(devices, "device")};
   if (!links.empty()) accuracy.rows_of += ", " + some_of(links, "link");
   accuracy.rows_of += fmt::format(", {}, {}", ranks_text(ranks), fitted_text(chosen[0]->fitted));
   return accuracy;
@@ -145,7 +159,7 @@ std::optional<KnownAccuracy> accuracy_of_kind(const std::vector<KnownErrors>& al
     if (rows >= enough_rows) break;
   }
   if (chosen.empty()) return std::nullopt;
-  return summary_of(chosen, std::move(subject));
+  return summary_of(chosen, std::move(subject), kind.device);
 }
 
 /// What the catalogue says, read once: a sweep asks at each of its points, on several threads.
@@ -246,11 +260,11 @@ std::string sentence(const KnownAccuracy& accuracy) {
           : fmt::format("{} of these steps took {:.2f} to {:.2f}", all ? "All" : "Nine in ten",
                         accuracy.band.low, accuracy.band.high);
   return fmt::format(
-      "{} were {:.1f} % off in the median (9 in 10 within {:.1f} %) on {} "
+      "{}{} were {:.1f} % off in the median (9 in 10 within {:.1f} %) on {} "
       "measured row{} of {} setup{}: {}. {} times what was predicted.",
-      accuracy.subject, 100 * accuracy.median_error, 100 * accuracy.ninth_decile_error,
-      accuracy.rows, accuracy.rows == 1 ? "" : "s", accuracy.setups,
-      accuracy.setups == 1 ? "" : "s", accuracy.rows_of, took);
+      accuracy.subject, accuracy.on_device, 100 * accuracy.median_error,
+      100 * accuracy.ninth_decile_error, accuracy.rows, accuracy.rows == 1 ? "" : "s",
+      accuracy.setups, accuracy.setups == 1 ? "" : "s", accuracy.rows_of, took);
 }
 
 }  // namespace ddpsim

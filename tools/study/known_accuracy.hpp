@@ -46,6 +46,8 @@ struct KnownAccuracy {
   double median_error = 0, ninth_decile_error = 0;
   Band band;
   std::string subject;  ///< "Predictions of this kind", or in which way they are not
+  /// ", none of them on h100-sxm,": which rows are of the prediction's own device; "" if all are.
+  std::string on_device;
   std::string rows_of;  ///< what they have in common: "h100-sxm, nvlink, 2 to 8 ranks"
 };
 /// The accuracy on rows of the same device, kind of link and number of ranks; if fewer than eight,

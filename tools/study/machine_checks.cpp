@@ -345,16 +345,18 @@ const char* name_of(Health health) {
   return "";
 }
 
-std::string what_predictions_lack(const MachineReport& report) {
-  for (const MachineCheck& check : report.checks)
-    if (check.part == "catalogue" && check.health != Health::good)
-      return fmt::format("{}: {}; {}",
-                         check.health == Health::missing
-                             ? "there is no catalogue, which run and tune need"
-                             : "the catalogue is whole only in part, and run and tune refuse what "
-                               "names the rest",
-                         check.found, check.advice);
-  return "";
+Lack what_predictions_lack(const MachineReport& report) {
+  for (const MachineCheck& check : report.checks) {
+    if (check.part != "catalogue" || check.health == Health::good) continue;
+    const bool all = check.health == Health::missing;
+    return {all ? Lack::Extent::all : Lack::Extent::some,
+            fmt::format("{}: {}; {}",
+                        all ? "there is no catalogue, which run and tune need"
+                            : "the catalogue is whole only in part, and run and tune refuse what "
+                              "names the rest",
+                        check.found, check.advice)};
+  }
+  return {};
 }
 
 MachineReport check_machine(const CheckLimits& limits,

@@ -42,9 +42,14 @@ struct MachineReport {
   std::optional<double> stolen_share{};  ///< while the pace was measured (steal.hpp)
 };
 
-/// What `run` and `tune` need and this machine lacks, in a line with what to do about it; "" if all
-/// is there. Ranks, GPUs and Python are no part of that.
-std::string what_predictions_lack(const MachineReport& report);
+/// What `run` and `tune` need and this machine lacks, in a line with what to do about it. Ranks,
+/// GPUs and Python are no part of that.
+struct Lack {
+  enum class Extent : std::uint8_t { nothing, some, all };
+  Extent extent = Extent::nothing;  ///< some: what names the wrong files alone is refused
+  std::string text{};
+};
+Lack what_predictions_lack(const MachineReport& report);
 
 /// What the checks may take.
 struct CheckLimits {

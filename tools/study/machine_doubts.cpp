@@ -1,6 +1,7 @@
 #include "tools/study/machine_doubts.hpp"
 
 #include <chrono>
+#include <future>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -10,8 +11,14 @@
 
 namespace ddpsim {
 
-double processor_time_left() try {
-  return share_left_by_others(std::chrono::milliseconds{200});
+double processor_time_left(int threads) try {
+  std::vector<std::future<double>> shares;
+  for (int thread = 0; thread < threads; ++thread)
+    shares.push_back(
+        std::async(std::launch::async, share_left_by_others, std::chrono::milliseconds{200}));
+  double sum = 0;
+  for (std::future<double>& share : shares) sum += share.get();
+  return sum / threads;
 } catch (const std::system_error&) {
   return 1;
 }
@@ -26,8 +33,8 @@ std::vector<std::string> machine_doubts(double stolen, double left_by_others) {
         100 * stolen));
   if (left_by_others < quiet)
     doubts.push_back(fmt::format(
-        "other programs were at work: they left {:.0f} % of a processor to a thread that waits its "
-        "turn, so times are longer and uneven: measure again when they have ended",
+        "other programs were at work: they left {:.0f} % of their processors' time to threads that "
+        "wait their turn, so times are longer and uneven: measure again when they have ended",
         100 * left_by_others));
   return doubts;
 }

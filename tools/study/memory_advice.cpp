@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,6 +21,13 @@ using Settings = std::vector<Setting>;
 
 double in_gib(Bytes size) {
   return static_cast<double>(size.count) / static_cast<double>(GiB.count);
+}
+
+/// "naive, flat"
+std::string names_of(const std::vector<Strategy>& strategies) {
+  std::vector<std::string_view> names;
+  for (const Strategy strategy : strategies) names.push_back(name_of(strategy));
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 /// Of the strategy that takes the least of those that average gradients, where there is one.
@@ -122,16 +130,17 @@ std::string memory_advice(const std::string& file, const Settings& set) {
   const Bytes held = memory.parameters + memory.frozen + memory.optimizer +
                      memory.at_peak.gradients + memory.at_peak.buckets;
   std::string text = fmt::format(
-      "no strategy fits {:.4g} GiB: the least takes {:.4g} GiB, {:.4g} of it parameters, "
-      "gradients, buckets and optimizer state (sharding these, as FSDP and ZeRO do, is not "
-      "simulated)",
-      in_gib(device), in_gib(memory.peak), in_gib(held));
+      "no strategy that is compared ({}) fits {:.4g} GiB: the least takes {:.4g} GiB, {:.4g} of it "
+      "parameters, gradients, buckets and optimizer state (sharding these, as FSDP and ZeRO do, is "
+      "not simulated)",
+      names_of(scenario.compare), in_gib(device), in_gib(memory.peak), in_gib(held));
   if (memory.at_peak.activations > Bytes{})
     text += fmt::format(
         " and {:.4g} activations (checkpoints keep fewer: in a model that `ddpsim describe` "
         "captures)",
         in_gib(memory.at_peak.activations));
-  return text + (ways.empty() ? "; no smaller batch, no optimizer and no device here fits"
+  return text + (ways.empty() ? "; with these strategies no smaller batch, no optimizer and "
+                                "no device of the catalogue fits"
                               : fmt::format("; what fits: {}", fmt::join(ways, "; ")));
 }
 

@@ -13,6 +13,7 @@
 #include "tools/report/records/throughput_fields.hpp"
 #include "tools/report/reports/best.hpp"
 #include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/throughput_report.hpp"
 #include "tools/report/writers/csv.hpp"
 #include "tools/report/writers/json_writer.hpp"
 #include "tools/study/memory_advice.hpp"
@@ -70,10 +71,17 @@ bool has_figure(const PointResults& results, const Field& field) {
   });
 }
 
-/// [strategy] the point where its figure `by` is the best.
+/// Does its step take more memory than the device has?
+bool is_unfit(const TableRow& row) {
+  const bool* fits = std::get_if<bool>(&row[figure(fields::fits_device)].held);
+  return fits != nullptr && !*fits;
+}
+
+/// [strategy] the point where its figure `by` is the best, of points that fit where some do.
 struct Best {
   FieldValue value;
   std::size_t point = 0;
+  bool unfit = false;
 };
 std::map<std::string, Best> best_points(const PointResults& results, const Field& by) {
   const std::size_t strategy = figure(fields::strategy), column = figure(by);
@@ -82,8 +90,12 @@ std::map<std::string, Best> best_points(const PointResults& results, const Field
     for (const TableRow& row : results[point].rows) {
       const FieldValue& value = row[column];
       if (value.is_nothing()) continue;
-      const auto [known, is_new] = best.try_emplace(*row[strategy].text(), Best{value, point});
-      if (!is_new && goes_before(by, value, known->second.value)) known->second = {value, point};
+      const Best here{value, point, is_unfit(row)};
+      const auto [known, is_new] = best.try_emplace(*row[strategy].text(), here);
+      Best& there = known->second;
+      const bool better =
+          here.unfit != there.unfit ? there.unfit : goes_before(by, value, there.value);
+      if (!is_new && better) there = here;
     }
   return best;
 }
@@ -109,7 +121,7 @@ Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
   // What a step amounts to, as the second table of `run` has it.
   const bool tokens = has_figure(results, fields::tokens_per_second);
   for (const Field& field : {tokens ? fields::tokens_per_second : fields::samples_per_second,
-                             fields::mfu, fields::peak_memory_bytes})
+                             fields::mfu, fields::peak_memory_bytes, fields::fits_device})
     if (has_figure(results, field)) table.columns.push_back(field);
   table.columns.insert(table.columns.end(),
                        {fields::communication_ms, fields::exposed_ms, fields::overlap_ratio,
@@ -122,6 +134,9 @@ Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
           return each.name == cost.name || each.name == fields::cost_per_billion_tokens.name;
         }))
       table.columns.insert(table.columns.end() - 1, cost);
+  for (const Field& end : {fields::band_low_ms, fields::band_high_ms})
+    if (has_figure(results, end) && !(sorted_by && sorted_by->name == end.name))
+      table.columns.insert(table.columns.end() - 1, end.with(Importance::little));
   const std::vector<Axis>& axes = sweep.grid.axes();
   for (std::size_t a = axes.size(); a-- > 0;)
     table.columns.insert(table.columns.begin(), axis_field(axes[a]));
@@ -146,10 +161,12 @@ Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
       const std::string& strategy = *figures[figure(fields::strategy)].text();
       const auto found = best.find(strategy);
       const bool is_best = found != best.end() && found->second.point == point;
-      if (all || is_best) add(point, figures, is_best ? "best " + strategy : "");
+      const char* unfit = is_best && found->second.unfit ? ", does not fit" : "";
+      if (all || is_best) add(point, figures, is_best ? "best " + strategy + unfit : "");
     }
   }
   if (sorted_by) sort_by(table, *sorted_by);
+  keep_what_does_not_fit(table);
   return table;
 }
 
@@ -242,13 +259,9 @@ Page sweep_page(const Sweep& sweep, const PointResults& results, const std::opti
 }
 
 std::vector<std::string> memory_notes(const Sweep& sweep, const PointResults& results) {
-  const auto fits = [column = figure(fields::fits_device)](const TableRow& row) {
-    const bool* told = std::get_if<bool>(&row[column].held);
-    return told == nullptr || *told;
-  };
   std::size_t count = 0, first = 0;
   for (std::size_t point = 0; point < results.size(); ++point)
-    if (!std::ranges::all_of(results[point].rows, fits) && count++ == 0) first = point;
+    if (std::ranges::any_of(results[point].rows, is_unfit) && count++ == 0) first = point;
   if (count == 0) return {};
   std::vector<std::string> notes{
       fmt::format("{} of {} points do not fit their device's memory (fits_device in CSV and "

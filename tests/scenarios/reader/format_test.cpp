@@ -198,6 +198,12 @@ TEST_CASE("another program's key is answered with ours", "[scenarios][elsewhere]
   CHECK(told("training.gradient_accumulation_steps", "4") ==
         "Hugging Face's and DeepSpeed's gradient_accumulation_steps is training.micro_batches "
         "here: write micro_batches: 4");
+  CHECK(told("gradient_accumulation", "4") ==
+        "gradient_accumulation is training.micro_batches here: write micro_batches: 4");
+  for (const char* key : {"training.checkpointing", "training.activation_checkpointing",
+                          "workload.gradient_checkpointing"})
+    CHECK_THAT(told(key, "true"), Catch::StartsWith("a model is described with its checkpoints: "
+                                                    "`ddpsim describe` captures "));
   CHECK(told("accumulate_grad_batches", "8") ==
         "Lightning's accumulate_grad_batches is training.micro_batches here: write micro_batches: "
         "8");

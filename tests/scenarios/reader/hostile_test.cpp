@@ -136,14 +136,15 @@ TEST_CASE("an alias of something good is good", "[scenarios][hostile]") {
             .empty());
 }
 
-TEST_CASE("tags change nothing: values are text", "[scenarios][hostile]") {
+TEST_CASE("tags that fit change nothing, and no other tag is taken", "[scenarios][hostile]") {
   const Scratch scratch;
   CHECK(refusal_at(scratch, 3, "  batch: !!int 8").empty());
   CHECK(refusal_at(scratch, 3, "  batch: !!str 8").empty());
   CHECK_THAT(refusal_at(scratch, 3, "  batch: !!binary OA=="),
-             Catch::EndsWith("expected a whole number from 1 to 10000000, got \"OA==\""));
+             Catch::EndsWith("the tag !!binary means nothing here: leave it out"));
   CHECK_THAT(refusal_at(scratch, 3, "  batch: !!python/object/apply:os.system ['id']"),
-             Catch::EndsWith("workload.batch: expected a whole number, got a list"));
+             Catch::EndsWith("the tag !!python/object/apply:os.system means nothing here: leave it "
+                             "out"));
 }
 
 TEST_CASE("unprintable or endless keys and values leave the error one line",

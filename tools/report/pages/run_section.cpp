@@ -40,20 +40,34 @@ bool are_of_rows(const Scenario& scenario, const std::vector<Setting>& settings)
 
 std::string run_verdict(const Comparison& run) {
   const std::vector<Result> results = run.results();
+  const auto is_unfit = [&](const Result& result) {
+    return outcome_of(run.scenario, result).fits == std::optional(false);
+  };
   const Result* best = nullptr;
-  for (const Result& result : results)
-    if (result.step->training.strategy != Strategy::none &&
-        (best == nullptr || result.step->metrics.step < best->step->metrics.step))
-      best = &result;
+  bool none_fits = false, some_do_not = false;
+  for (const Result& result : results) {
+    if (result.step->training.strategy == Strategy::none) continue;
+    const bool unfit = is_unfit(result);
+    some_do_not = some_do_not || unfit;
+    if (best != nullptr &&
+        (unfit > none_fits ||
+         (unfit == none_fits && result.step->metrics.step >= best->step->metrics.step)))
+      continue;
+    best = &result;
+    none_fits = unfit;
+  }
   if (best == nullptr)
     return fmt::format("A step without communication takes {}.",
                        to_string(results.front().step->metrics.step));
   const StepMetrics& metrics = best->step->metrics;
   const int ranks = run.scenario.cluster.ranks();
   std::string text =
-      fmt::format("The shortest step on {} is {}, under {}{}.", ranks_text(ranks),
-                  to_string(metrics.step), strategy_label(best->step->training),
+      fmt::format("The shortest step{} on {} is {}, under {}{}.",
+                  some_do_not && !none_fits ? " that fits the device's memory" : "",
+                  ranks_text(ranks), to_string(metrics.step), strategy_label(best->step->training),
                   ranks > 1 ? fmt::format(": {:.2f} times as fast as naive", best->speedup()) : "");
+  if (none_fits)
+    text += " It does not fit the device's memory, and no strategy compared here does.";
   if (metrics.communication == Duration::zero()) return text;
   return text + fmt::format(
                     " {:.0f} % of its {} of communication hides behind computation; {} is exposed, "

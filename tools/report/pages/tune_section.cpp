@@ -120,8 +120,9 @@ ReportSection tune_section(const Scenario& scenario, const Tuning& tuning,
       outcome_of(scenario, Result{&advised, &tuned.none.metrics}),
       tuning.advice.pays ? "with the recommended buckets" : "with DDP's default buckets",
       scenario.cluster.device.memory);
-  section.verdict = assumed_before_verdict(scenario, tuned.knowledge);
-  if (!section.verdict.empty()) section.verdict += " ";
+  for (const std::string& before :
+       {unfit_before_verdict(scenario, tuning), assumed_before_verdict(scenario, tuned.knowledge)})
+    if (!before.empty()) section.verdict += before + " ";
   section.verdict += tune_verdict(tuning);
   if (const auto& accuracy = tuned.knowledge.accuracy) section.verdict += " " + sentence(*accuracy);
   std::vector<NamedStep> steps{{"DDP's default", &tuned.standard}};

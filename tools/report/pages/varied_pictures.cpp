@@ -57,6 +57,34 @@ bool all_alike(const std::vector<VariedFigures>& figures, const Wanted& wanted,
   return true;
 }
 
+/// Is it known to take more memory than its device has?
+bool is_unfit(const VariedFigures& figures) {
+  return figures.outcome.fits == std::optional(false);
+}
+
+/// The best of those that `wanted` takes, one that fits before all that do not; null: there is
+/// none.
+template <typename Wanted, typename Better>
+const VariedFigures* best_of(const std::vector<VariedFigures>& figures, Wanted wanted,
+                             Better better) {
+  const VariedFigures* best = nullptr;
+  for (const VariedFigures& each : figures) {
+    if (!averages(each) || !wanted(each)) continue;
+    if (best == nullptr || is_unfit(each) < is_unfit(*best) ||
+        (is_unfit(each) == is_unfit(*best) && better(each, *best)))
+      best = &each;
+  }
+  return best;
+}
+
+bool is_shorter(const VariedFigures& one, const VariedFigures& other) {
+  return one.step_ms < other.step_ms;
+}
+
+bool is_any(const VariedFigures&) {
+  return true;
+}
+
 std::optional<double> rate_of(const VariedFigures& figures) {
   return figures.outcome.rate();
 }
@@ -232,9 +260,7 @@ std::optional<VariedFigures> varied_figures(std::size_t point, const std::vector
 }
 
 std::optional<std::size_t> shortest_point(const std::vector<VariedFigures>& figures) {
-  const VariedFigures* best = nullptr;
-  for (const VariedFigures& each : figures)
-    if (averages(each) && (best == nullptr || each.step_ms < best->step_ms)) best = &each;
+  const VariedFigures* best = best_of(figures, is_any, is_shorter);
   return best != nullptr ? std::optional(best->point) : std::nullopt;
 }
 
@@ -247,11 +273,10 @@ Headline varied_headline(const Grid& grid, const std::vector<VariedFigures>& fig
   };
   const bool has_bucketed = std::any_of(
       figures.begin(), figures.end(), [](const auto& each) { return each.strategy == "bucketed"; });
-  const VariedFigures* chief = nullptr;
-  for (const VariedFigures& each : figures) {
-    if (!averages(each) || (has_bucketed && each.strategy != "bucketed")) continue;
-    if (chief == nullptr || better(each, *chief)) chief = &each;
-  }
+  const VariedFigures* chief = best_of(
+      figures,
+      [&](const VariedFigures& each) { return !has_bucketed || each.strategy == "bucketed"; },
+      better);
   if (chief == nullptr) return {};
   return headline_of(chief->outcome,
                      fmt::format("{} at {}", chief->strategy, describe_point(grid, chief->point)));
@@ -259,16 +284,19 @@ Headline varied_headline(const Grid& grid, const std::vector<VariedFigures>& fig
 
 std::string varied_verdict(const Grid& grid, const std::vector<VariedFigures>& figures,
                            const std::optional<Field>& best) {
-  const VariedFigures *shortest = nullptr, *bucketed = nullptr, *most = nullptr, *first = nullptr;
-  for (const VariedFigures& each : figures) {
-    if (!averages(each)) continue;
-    if (shortest == nullptr || each.step_ms < shortest->step_ms) shortest = &each;
-    if (best && each.best && (first == nullptr || goes_before(*best, each.best, first->best)))
-      first = &each;
-    if (each.strategy == "bucketed" && (bucketed == nullptr || each.step_ms < bucketed->step_ms))
-      bucketed = &each;
-    if (rate_of(each) && (most == nullptr || *rate_of(each) > *rate_of(*most))) most = &each;
-  }
+  const VariedFigures* shortest = best_of(figures, is_any, is_shorter);
+  const VariedFigures* bucketed = best_of(
+      figures, [](const VariedFigures& each) { return each.strategy == "bucketed"; }, is_shorter);
+  const VariedFigures* most = best_of(
+      figures, [](const VariedFigures& each) { return rate_of(each).has_value(); },
+      [](const VariedFigures& one, const VariedFigures& other) {
+        return *rate_of(one) > *rate_of(other);
+      });
+  const VariedFigures* first = best_of(
+      figures, [&](const VariedFigures& each) { return best && each.best.has_value(); },
+      [&](const VariedFigures& one, const VariedFigures& other) {
+        return goes_before(*best, one.best, other.best);
+      });
   if (shortest == nullptr) return "";
   const auto where = [&](const VariedFigures& of) {
     const bool everywhere = all_alike(
@@ -282,8 +310,13 @@ std::string varied_verdict(const Grid& grid, const std::vector<VariedFigures>& f
     text = fmt::format("By {} the best is {}, under {} at {}. ", best->name,
                        cell_text(*best, first->best), first->strategy,
                        describe_point(grid, first->point));
-  text += fmt::format("The shortest step is {:.2f} ms, under {} {}.", shortest->step_ms,
-                      shortest->strategy, where(*shortest));
+  const bool none_fits = is_unfit(*shortest);
+  const bool some_do_not = std::any_of(figures.begin(), figures.end(), is_unfit);
+  text += fmt::format("The shortest step{} is {:.2f} ms, under {} {}.",
+                      some_do_not && !none_fits ? " that fits its device's memory" : "",
+                      shortest->step_ms, shortest->strategy, where(*shortest));
+  if (none_fits)
+    text += " No step here fits its device's memory: what follows is of steps that cannot run.";
   if (bucketed != nullptr && bucketed != shortest)
     text +=
         fmt::format(" Under bucketed it is {:.2f} ms, {}.", bucketed->step_ms, where(*bucketed));

@@ -44,12 +44,8 @@ ReportSection varied_section(const Variants& variants, const Grid& grid,
   section.title = runs.front().run.scenario.name;
   section.headline = varied_headline(grid, figures, best);
   section.verdict = varied_verdict(grid, figures, best);
-  const std::size_t shortest = shortest_point(figures).value_or(points.front());
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (points[i] != shortest) continue;
-    const Comparison& run = runs[i].run;
-    if (const auto& accuracy = run.knowledge.accuracy) section.verdict += " " + sentence(*accuracy);
-  }
+  if (const std::string known = varied_accuracy(variants); !known.empty())
+    section.verdict += " " + known;
   if (!variants.refused.empty())
     section.verdict += fmt::format(" {} of {} points are refused; the table says why.",
                                    variants.refused.size(), grid.points());

@@ -21,6 +21,14 @@ inline constexpr Field described_sequence =
 inline constexpr Field described_attention =
     text_field("attention", "attention",
                "Which attention kernels were described; nothing where the model has no attention.");
+inline constexpr Field described_compute =
+    text_field("compute", "compute",
+               "In which data type most products were described, such as bf16 under autocast; "
+               "nothing where it is that of the parameters.");
+inline constexpr Field described_recomputed =
+    count_field("recomputed_kernels", "recomputed kernels",
+                "How many distinct kernels of the forward pass the backward pass runs again, as "
+                "activation checkpoints do.");
 inline constexpr Field attention_flops{
     .name = "attention_flops",
     .label = "attention FLOPs",
@@ -46,9 +54,16 @@ inline constexpr Field partial =
                "Operations that no rule knows, priced by their bytes alone: the step "
                "takes at least as long as predicted.");
 
-inline constexpr std::array of_description{
-    &described,          &described_source,    &described_batch,
-    &described_sequence, &described_attention, &attention_flops,
-    &masked_flops,       &described_notes,     &partial};
+inline constexpr std::array of_description{&described,
+                                           &described_source,
+                                           &described_batch,
+                                           &described_sequence,
+                                           &described_attention,
+                                           &described_compute,
+                                           &described_recomputed,
+                                           &attention_flops,
+                                           &masked_flops,
+                                           &described_notes,
+                                           &partial};
 
 }  // namespace ddpsim::fields

@@ -172,6 +172,24 @@ void add_extrapolation(std::vector<std::string>& notes, const Scenario& scenario
       to_string(covered->least), to_string(covered->most), to_string(largest)));
 }
 
+/// A measured table that stands for the link inside a node and is of more ranks than one has, or of
+/// other nodes than there are.
+void add_misplaced_table(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  const Link &inside = cluster.intra_node, &between = cluster.inter_node;
+  const int ranks = cluster.ranks_per_node.largest();
+  if (cluster.nodes > 1 && ranks > 1 && !inside.all_reduce.empty() && inside.table_ranks > ranks)
+    notes.push_back(fmt::format(
+        "intra_node ({}) has a table of {} ranks, more than the {} of a node, and prices nothing "
+        "between nodes: if it was measured over several nodes, give it to the network, --set "
+        "cluster.inter_node=FILE",
+        name_of_link(inside), inside.table_ranks, ranks));
+  if (cluster.nodes > 1 && between.table_nodes > 0 && between.table_nodes != cluster.nodes &&
+      CollectiveLaw(cluster).name() == std::string("table"))
+    notes.push_back(fmt::format("all-reduces were measured on {} node{}, and the cluster has {}",
+                                between.table_nodes, between.table_nodes == 1 ? "" : "s",
+                                cluster.nodes));
+}
+
 /// A table of so many ranks that serves others, and a link that keeps a calibration's all-reduces
 /// from being used.
 void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& cluster,
@@ -210,6 +228,17 @@ void add_calibration_doubts(std::vector<std::string>& notes, const CalibratedClu
     notes.emplace_back(
         "the calibration was interrupted (complete: false): what it lacks comes from the laws; "
         "calibrate again for the rest");
+}
+
+/// Micro-batches that each communicate.
+void add_repeated_communication(std::vector<std::string>& notes, const Scenario& scenario) {
+  const Training& training = scenario.training;
+  if (training.micro_batches == 1 || training.no_sync || scenario.cluster.ranks() == 1) return;
+  notes.push_back(
+      fmt::format("every one of the {} micro-batches sends its gradients: training.no_sync: true "
+                  "sends those of "
+                  "the last alone, as under DistributedDataParallel.no_sync()",
+                  training.micro_batches));
 }
 
 /// A cap that makes no bucket, as the scenario says by what else they are made.
@@ -371,7 +400,9 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   add_extrapolation(notes, scenario);
   add_calibration_doubts(notes, scenario.cluster);
   add_link_origin(notes, scenario.cluster, settings);
+  add_misplaced_table(notes, scenario.cluster);
   add_idle_cap(notes, scenario.training);
+  add_repeated_communication(notes, scenario);
   if (scenario.described && scenario.described->collectives > 0)
     notes.push_back(fmt::format(
         "{} sends {} collectives of its own in a step, {} bytes of each rank in all, that are not "

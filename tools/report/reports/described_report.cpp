@@ -35,7 +35,17 @@ std::string described_text(const Scenario& scenario) {
   std::string text = "described";
   if (!described.source.empty()) text += " by " + described.source;
   if (described.sequence > 0) text += fmt::format("; {} tokens a sample", described.sequence);
-  text += attention_text(described) + "\n";
+  text += attention_text(described);
+  if (described.compute) {
+    const bool narrow = size_of(*described.compute) < size_of(DType::fp32);
+    text += fmt::format("; most products in {}{}", name_of(*described.compute),
+                        narrow ? ", as under autocast" : "");
+  }
+  if (described.recomputed > 0)
+    text += fmt::format(
+        "; with activation checkpoints: the backward pass runs {} distinct kernel{} again",
+        described.recomputed, described.recomputed == 1 ? "" : "s");
+  text += "\n";
   for (const std::string& note : described.notes) text += fmt::format("- {}\n", note);
   return text + partial_text(scenario);
 }
@@ -50,6 +60,9 @@ Record described_entry(const Scenario& scenario) {
            described.sequence > 0 ? FieldValue(described.sequence) : FieldValue())
       .add(fields::described_attention,
            described.attention.empty() ? FieldValue() : FieldValue(described.attention))
+      .add(fields::described_compute,
+           described.compute ? FieldValue(name_of(*described.compute)) : FieldValue())
+      .add(fields::described_recomputed, described.recomputed)
       .add(fields::attention_flops, described.attention_flops)
       .add(fields::masked_flops, described.masked_flops)
       .add(fields::described_notes, texts(described.notes))

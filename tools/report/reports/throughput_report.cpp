@@ -97,6 +97,16 @@ Record throughput_record(const Scenario& scenario, const Result& result) {
   return ordered;
 }
 
+void keep_what_does_not_fit(Table& table) {
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    if (table.columns[c].name != fields::fits_device.name) continue;
+    const bool some_do_not =
+        std::any_of(table.rows.begin(), table.rows.end(),
+                    [&](const TableRow& row) { return row[c] == FieldValue(false); });
+    if (some_do_not) table.columns[c].importance = Importance::most;
+  }
+}
+
 Table throughput_table(const Scenario& scenario, const std::vector<Result>& results) {
   const bool tokens = scenario.sequence > 0;
   Table table{{fields::strategy_in_words}};

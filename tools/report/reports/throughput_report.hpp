@@ -12,6 +12,9 @@ namespace ddpsim {
 /// that order; what is not known has no value.
 Record throughput_record(const Scenario& scenario, const Result& result);
 
+/// Makes the column of what fits stay on any page where a row of the table does not fit.
+void keep_what_does_not_fit(Table& table);
+
 /// The throughput as a table: a row for each result, without columns that hold nothing.
 Table throughput_table(const Scenario& scenario, const std::vector<Result>& results);
 

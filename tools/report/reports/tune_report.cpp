@@ -282,6 +282,18 @@ std::string assumed_before_verdict(const Scenario& scenario, const Knowledge& kn
       assumed);
 }
 
+std::string unfit_before_verdict(const Scenario& scenario, const Tuning& tuning) {
+  const Bytes device = scenario.cluster.device.memory;
+  const Bytes peak = recommended_memory(scenario, tuning).peak;
+  if (device <= Bytes{} || fits(peak, device)) return "";
+  constexpr auto gib = static_cast<double>(GiB.count);
+  return fmt::format(
+      "The step {} in memory: with the recommended buckets a rank takes {:.3g} GiB, and {} has "
+      "{:.3g} GiB. What follows holds only where it fits.",
+      peak <= device ? "may not fit" : "does not fit", static_cast<double>(peak.count) / gib,
+      shown_name(scenario.cluster.device.name, "device"), static_cast<double>(device.count) / gib);
+}
+
 std::vector<std::string> tune_warnings(const Scenario& scenario, const Tuning& tuning) {
   const Step step = recommended_step(scenario, tuning);
   return memory_warnings(scenario, {{"bucketed as recommended", &step}});
@@ -294,6 +306,8 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
       fmt::format("{}\n{}: {} gradients, {}\n{}", scenario.name,
                   shown_name(scenario.workload.name, "model"), scenario.workload.parameters.size(),
                   to_string(scenario.workload.gradient_size()), cluster_text(scenario))});
+  if (const std::string unfit = unfit_before_verdict(scenario, tuning); !unfit.empty())
+    page.add(Paragraph{unfit});
   page.add(choices_table(tuning));
   page.add(Paragraph{fmt::format(
       "A step without communication takes {} ms. All {} distinct caps{} were "

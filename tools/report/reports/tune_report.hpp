@@ -16,6 +16,10 @@ namespace ddpsim {
 Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions& options,
                const Knowledge& knowledge);
 
+/// The sentences that go before everything else where the step with the recommended buckets takes
+/// more memory than the device has; "" where it fits, or where that is not known.
+std::string unfit_before_verdict(const Scenario& scenario, const Tuning& tuning);
+
 /// The sentence that goes before a verdict where it rests on what nobody measured; "" where it does
 /// not.
 std::string assumed_before_verdict(const Scenario& scenario, const Knowledge& knowledge);

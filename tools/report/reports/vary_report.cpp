@@ -7,6 +7,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "sim/predict/step_sequence.hpp"
 #include "tools/report/records/sweep_fields.hpp"
@@ -47,6 +48,7 @@ struct ComparedStep {
   Duration lasting{};
   double rate = 0;
   FieldValue figure{};  ///< that the table is sorted by, if by any
+  bool unfit = false;   ///< it takes more memory than its device has
 
   double samples() const { return rate * in_seconds(lasting); }
   std::string text() const {
@@ -54,11 +56,40 @@ struct ComparedStep {
   }
 };
 
+/// The best step by some order: of all, and of those that are not known to need more memory than
+/// their device has.
+struct Leader {
+  ComparedStep any, fitting;
+
+  template <typename Better>
+  void consider(const ComparedStep& candidate, Better better) {
+    if (any.step == nullptr || better(candidate, any)) any = candidate;
+    if (!candidate.unfit && (fitting.step == nullptr || better(candidate, fitting)))
+      fitting = candidate;
+  }
+};
+
+/// "shortest: batch: 8, overlap: 135.72 ms"; of steps that do not fit only beside one that does.
+template <typename Figure>
+std::string leader_line(const std::string& what, const Leader& leader, Figure figure) {
+  const ComparedStep &any = leader.any, &fitting = leader.fitting;
+  if (any.step == nullptr) return "";
+  constexpr std::string_view unfit = "does not fit its device's memory";
+  if (fitting.step == nullptr)
+    return fmt::format("{}: {}: {}, which {}; no step here fits\n", what, any.text(), figure(any),
+                       unfit);
+  std::string line =
+      fmt::format("{}{}: {}: {}", what, fitting.step == any.step ? "" : " of what fits",
+                  fitting.text(), figure(fitting));
+  if (fitting.step != any.step) line += fmt::format("; {}: {} {}", any.text(), figure(any), unfit);
+  return line + "\n";
+}
+
 /// The best of the steps that average anything: the shortest, the one of most samples, and the one
 /// that the table's order puts first.
 struct BestSteps {
   std::optional<Field> sorted_by;
-  ComparedStep shortest, most, first;
+  Leader shortest, most, first;
   bool work_varies = false;  ///< not all steps are of as many samples
 
   void consider(const ComparedStep& candidate) {
@@ -68,13 +99,15 @@ struct BestSteps {
         (training.strategy != Strategy::bucketed || training.comm_hook.kind != CommHookKind::noop);
     if (!communicates) return;
     constexpr double alike = 1e-6;
-    work_varies = work_varies || (shortest.step != nullptr &&
-                                  std::abs(candidate.samples() / most.samples() - 1) > alike);
-    if (shortest.step == nullptr || candidate.lasting < shortest.lasting) shortest = candidate;
-    if (most.step == nullptr || candidate.rate > most.rate) most = candidate;
-    if (sorted_by && !candidate.figure.is_nothing() &&
-        (first.step == nullptr || goes_before(*sorted_by, candidate.figure, first.figure)))
-      first = candidate;
+    work_varies = work_varies || (most.any.step != nullptr &&
+                                  std::abs(candidate.samples() / most.any.samples() - 1) > alike);
+    using Compared = const ComparedStep&;
+    shortest.consider(candidate, [](Compared a, Compared b) { return a.lasting < b.lasting; });
+    most.consider(candidate, [](Compared a, Compared b) { return a.rate > b.rate; });
+    if (sorted_by && !candidate.figure.is_nothing())
+      first.consider(candidate, [&](Compared a, Compared b) {
+        return goes_before(*sorted_by, a.figure, b.figure);
+      });
   }
 };
 
@@ -120,6 +153,7 @@ Record row_record(const VariedRun& varied, const Step& step, const VariedRun& fi
   row.add(fields::strategy, name_in_table(varied, step.training))
       .add(fields::step_ms, in_ms(lasts))
       .add(fields::against_first, against)
+      .add(band_record(varied.run.knowledge, lasts))
       .add(fields::exposed_ms, in_ms(lasts - varied.run.none.metrics.step))
       .add(fields::communication_ms, in_ms(metrics.communication))
       .add(fields::collectives, metrics.collectives)
@@ -128,6 +162,12 @@ Record row_record(const VariedRun& varied, const Step& step, const VariedRun& fi
       .add(fields::comm_hook_memory_bytes, step.schedule.comm_hook_memory.count)
       .add(fields::bound, name_of(metrics.bound));
   return row;
+}
+
+bool does_not_fit(const Record& row) {
+  const FieldValue* fits = row.find(fields::fits_device);
+  const bool* known = fits == nullptr ? nullptr : std::get_if<bool>(&fits->held);
+  return known != nullptr && !*known;
 }
 
 /// "any": what a key does not change stands once.
@@ -186,7 +226,7 @@ std::vector<Field> throughput_columns(const Variants& variants) {
   const bool tokens = std::ranges::all_of(
       variants.runs, [](const VariedRun& varied) { return varied.run.scenario.sequence > 0; });
   std::vector<Field> columns{tokens ? fields::tokens_per_second : fields::samples_per_second,
-                             fields::mfu, fields::peak_memory_bytes};
+                             fields::mfu, fields::peak_memory_bytes, fields::fits_device};
   for (Field& column : columns) column.importance = Importance::usual;
   return columns;
 }
@@ -196,7 +236,9 @@ std::vector<Field> page_columns(const std::vector<Field>& keys, const std::optio
                                 const std::vector<Field>& throughput, bool comm_hooks,
                                 const Scenario* priced, bool refused) {
   std::vector<Field> columns = keys;
-  columns.insert(columns.end(), {fields::strategy, fields::step_ms, fields::against_first});
+  columns.insert(columns.end(), {fields::strategy, fields::step_ms, fields::against_first,
+                                 fields::band_low_ms.with(Importance::little),
+                                 fields::band_high_ms.with(Importance::little)});
   columns.insert(columns.end(), throughput.begin(), throughput.end());
   columns.insert(columns.end(),
                  {fields::exposed_ms, fields::communication_ms, fields::collectives});
@@ -263,7 +305,7 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
       of_strategy.add(row);
       const auto samples = samples_of(varied.run.scenario, step.training);
       found.consider({&varied, &step, lasts, samples ? samples->samples / in_seconds(lasts) : 0,
-                      figure != nullptr ? *figure : FieldValue()});
+                      figure != nullptr ? *figure : FieldValue(), does_not_fit(row)});
     }
     const std::size_t all = of_strategy.rows.size();
     for (std::size_t k = 0; k < keys.size(); ++k) join_alike(of_strategy.rows, k, keys.size());
@@ -271,10 +313,13 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
     std::ranges::move(of_strategy.rows, std::back_inserter(table.rows));
   }
   if (best) sort_by(table, *best);
-  for (const Field& field : throughput)
+  std::vector<Field> perhaps_empty{fields::band_low_ms, fields::band_high_ms};
+  perhaps_empty.insert(perhaps_empty.end(), throughput.begin(), throughput.end());
+  for (const Field& field : perhaps_empty)
     if (!best || best->name != field.name) drop_if_empty(table, table.index_of(field));
   for (const RefusedRun& refused : variants.refused)
     table.add(keys_record(keys, refused.settings).add(fields::refusal, refused.problem));
+  keep_what_does_not_fit(table);
   page.add(std::move(table));
   std::string notes =
       "exposed: how much longer the step is than without communication; "
@@ -286,16 +331,37 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
         "post_local_sgd: step and exposed are means over a period, in which "
         "models are averaged once; the other columns are of a step without "
         "that averaging\n";
-  if (found.first.step != nullptr && best->name != fields::step_ms.name)
-    notes += fmt::format("best by {}: {}: {}\n", best->name, found.first.text(),
-                         cell_text(*best, found.first.figure));
-  if (found.shortest.step != nullptr)
-    notes += fmt::format("shortest: {}: {:.2f} ms\n", found.shortest.text(),
-                         in_ms(found.shortest.lasting));
-  if (found.work_varies && found.most.rate > 0)
-    notes += fmt::format("most samples a second: {}: {:.1f}\n", found.most.text(), found.most.rate);
+  if (best && best->name != fields::step_ms.name)
+    notes += leader_line(fmt::format("best by {}", best->name), found.first,
+                         [&](const ComparedStep& of) { return cell_text(*best, of.figure); });
+  notes += leader_line("shortest", found.shortest, [](const ComparedStep& of) {
+    return fmt::format("{:.2f} ms", in_ms(of.lasting));
+  });
+  if (found.work_varies && found.most.any.rate > 0)
+    notes += leader_line("most samples a second", found.most,
+                         [](const ComparedStep& of) { return fmt::format("{:.1f}", of.rate); });
   page.add(Paragraph{notes});
   return page;
+}
+
+std::string varied_accuracy(const Variants& variants) {
+  std::vector<std::pair<std::string, const VariedRun*>> kinds;  // each once, with its first
+  bool some_unknown = false;
+  for (const VariedRun& varied : variants.runs) {
+    const auto& accuracy = varied.run.knowledge.accuracy;
+    some_unknown = some_unknown || !accuracy;
+    if (!accuracy) continue;
+    const std::string said = sentence(*accuracy);
+    if (std::ranges::none_of(kinds, [&](const auto& kind) { return kind.first == said; }))
+      kinds.emplace_back(said, &varied);
+  }
+  if (kinds.empty()) return "";
+  const auto& [said, first] = kinds.front();
+  if (kinds.size() == 1 && !some_unknown) return said;
+  return fmt::format(
+      "At {}: {} At other combinations it may be otherwise: step_low_ms and "
+      "step_high_ms are the band of each.",
+      short_label(first->settings), said);
 }
 
 List varied_records(const Variants& variants) {
@@ -333,6 +399,27 @@ std::vector<std::string> network_notes(const Variants& variants) {
   return {fmt::format(
       "the networks differ in NICs of a node as well: {}; cluster.inter_node.nics makes them alike",
       text)};
+}
+
+std::vector<std::string> price_notes(const Variants& variants) {
+  const auto varies_price = [](const Setting& setting) {
+    return setting.key.starts_with("cluster") &&
+           (setting.key.ends_with(".price") || setting.value.find("price") != std::string::npos);
+  };
+  std::set<std::string> devices;
+  const Price* price = nullptr;
+  for (const VariedRun& varied : variants.runs) {
+    const Scenario& scenario = varied.run.scenario;
+    if (!scenario.price || std::ranges::any_of(varied.settings, varies_price)) return {};
+    price = &*scenario.price;
+    devices.insert(shown_name(scenario.cluster.device.name, "device"));
+  }
+  if (price == nullptr || devices.size() < 2) return {};
+  return {fmt::format(
+      "cluster.price, {:g} {} an hour, is taken for {} alike: give each a price of its own, such "
+      "as "
+      "--vary 'cluster={{system: dgx-a100, price: 2 USD/h}},{{system: dgx-h100, price: 4 USD/h}}'",
+      price->per_hour, price->currency, fmt::join(devices, " and "))};
 }
 
 std::vector<std::string> varied_notes(const Variants& variants, const std::vector<Setting>& set) {

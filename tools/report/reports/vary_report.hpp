@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "tools/report/writers/page.hpp"
 #include "tools/study/run_variants.hpp"
@@ -8,14 +10,22 @@
 namespace ddpsim {
 
 /// Rows by strategy, each against the first combination, with what a comm hook's own kernels and
-/// memory cost; ends with the best step by `best`, and with the shortest. A column for each key,
+/// memory cost; ends with the best step by `best`, and with the shortest, each of those that fit
+/// their device's memory where some do. A column for each key,
 /// and a row for each point that is refused. Rows that a key does not change stand once. Where a
 /// cluster has a price, with costs. `best`: sorted by it. Refers to the keys in `variants`.
 Page varied_page(const Variants& variants, const std::optional<Field>& best = {});
 
+/// How far predictions such as these were off, in sentences that hold for all combinations or name
+/// the one they hold for; "" where nothing is known of any.
+std::string varied_accuracy(const Variants& variants);
+
 /// A note where networks of other names have other numbers of NICs in a node: then it is not the
 /// links alone that differ.
 std::vector<std::string> network_notes(const Variants& variants);
+
+/// A note where one price, which is no part of what varies, stands for several devices.
+std::vector<std::string> price_notes(const Variants& variants);
 
 /// What of the combinations' clusters does not do what one may expect (cluster_report.hpp), each
 /// once, with the combinations that it is of. `set`: what holds for all of them.

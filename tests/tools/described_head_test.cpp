@@ -1,0 +1,51 @@
+// What `run` says of a described model: how it was described.
+
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// GPT-2 described in fp32, with these changes of its text, each made once.
+std::string described(const Scratch& scratch,
+                      const std::vector<std::pair<std::string, std::string>>& changes) {
+  std::string text = content_of(std::filesystem::path(DDPSIM_TEST_DATA) / "descriptions/gpt2.yaml");
+  for (const auto& [from, to] : changes) {
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, from.size(), to);
+  }
+  return scratch.write("m.yaml", text).string();
+}
+
+TEST_CASE("the head of run says that a model was described with autocast and checkpoints",
+          "[tools][described]") {
+  const Scratch scratch;
+  const auto run = [](const std::string& model, std::vector<std::string> more = {}) {
+    std::vector<std::string> words{"run", model, "--cluster", "dgx-h100"};
+    words.insert(words.end(), more.begin(), more.end());
+    Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome;
+  };
+  const std::string plain = described(scratch, {});
+  CHECK_THAT(run(plain).out, !Catch::Contains("autocast") && !Catch::Contains("checkpoints"));
+  CHECK(run(plain, {"--json", "-"}).json()["described"]["compute"].is_null());
+  CHECK(run(plain, {"--json", "-"}).json()["described"]["recomputed_kernels"] == 0);
+  const std::string both =
+      described(scratch, {{"dtype: fp32\n", "dtype: fp32\ncompute: bf16\n"},
+                          {"{op: aten.addmm, ", "{op: aten.addmm, recomputed: true, "}});
+  CHECK_THAT(
+      run(both).out,
+      Catch::Contains(
+          "; most products in bf16, as under autocast; with activation checkpoints: the backward "
+          "pass runs 1 distinct kernel again"));
+  const Json json = run(both, {"--json", "-"}).json()["described"];
+  CHECK(json["compute"] == "bf16");
+  CHECK(json["recomputed_kernels"] == 1);
+}
+
+}  // namespace
+}  // namespace ddpsim
