@@ -1,7 +1,9 @@
 #pragma once
 
 #include <stdexcept>
-#include <string>
+#include <string_view>
+
+#include "model/base/printable.hpp"
 
 namespace ddpsim {
 
@@ -9,7 +11,7 @@ namespace ddpsim {
 /// write (full disk, no permission, busy). One line for the user; the exit code is 4.
 class DeviceError : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit DeviceError(std::string_view text) : std::runtime_error(error_line(text)) {}
 };
 
 }  // namespace ddpsim

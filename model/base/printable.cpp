@@ -60,6 +60,11 @@ std::string cut_in_middle(std::string text, std::size_t most) {
   return text.replace(begin, end - begin, gap);
 }
 
+std::string error_line(std::string_view text) {
+  constexpr std::size_t longest = 2000;  // bytes; some errors list the keys that are known
+  return cut_in_middle(printable(text), longest);
+}
+
 std::string printable(std::string_view text, std::string_view kept) {
   const auto plain = [](char c) { return c >= 0x20 && c < 0x7f; };
   if (std::all_of(text.begin(), text.end(), plain)) return std::string(text);  // as most are

@@ -24,6 +24,10 @@ std::string printable(std::string_view text, std::string_view kept = "");
 /// them, characters whole. A path may have thousands of bytes, and what is wrong stands behind it.
 std::string cut_in_middle(std::string text, std::size_t most);
 
+/// The one line that an error says, whatever it quotes: printable, and if it is longer than a screen
+/// its beginning and its end.
+std::string error_line(std::string_view text);
+
 /// The length of the UTF-8 character that begins at `at`; 0 if none does: a lead byte, the
 /// continuation bytes it asks for, no longer form than needed, no surrogate, nothing past U+10FFFF.
 std::size_t utf8_length(std::string_view text, std::size_t at);

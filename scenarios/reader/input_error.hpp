@@ -9,13 +9,10 @@
 namespace ddpsim {
 
 /// What the user gave is wrong. The text is one line for the user: "file:line:column: what:
-/// expected ...". Beyond what a screen holds its middle is left out, whatever the user gave.
+/// expected ...".
 class InputError : public std::runtime_error {
  public:
-  static constexpr std::size_t longest = 2000;  ///< bytes
-
-  explicit InputError(std::string_view text)
-      : std::runtime_error(cut_in_middle(printable(text), longest)) {}
+  explicit InputError(std::string_view text) : std::runtime_error(error_line(text)) {}
 };
 
 /// What was given, short enough for an error: at most 60 bytes, characters whole.

@@ -45,6 +45,15 @@ TEST_CASE("what is printable stays as it is", "[model][printable]") {
   CHECK(printable("two\nlines\x1b", "\n") == "two\nlines\\x1b");
 }
 
+TEST_CASE("an error is one line that a screen holds", "[model][printable]") {
+  CHECK(error_line("a: expected b") == "a: expected b");
+  CHECK(error_line("two\nlines") == "two\\nlines");
+  const std::string line = error_line("file.yaml:1:1: " + std::string(5000, '\1') + ": no name");
+  CHECK(line.size() <= 2000);
+  CHECK(line.starts_with("file.yaml:1:1: \\x01"));
+  CHECK(line.ends_with("\\x01: no name"));
+}
+
 TEST_CASE("of any bytes nothing is left that a terminal obeys, and once is enough",
           "[model][printable]") {
   std::mt19937 random(3);
