@@ -24,7 +24,7 @@ std::string printable(std::string_view text, std::string_view kept = "");
 /// them, characters whole. A path may have thousands of bytes, and what is wrong stands behind it.
 std::string cut_in_middle(std::string text, std::size_t most);
 
-/// The one line that an error says, whatever it quotes: printable, and if it is longer than a screen
+/// The one line that an error says, whatever it quotes: printable, and if a screen does not hold it
 /// its beginning and its end.
 std::string error_line(std::string_view text);
 
