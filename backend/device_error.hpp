@@ -1,9 +1,7 @@
 #pragma once
 
 #include <stdexcept>
-#include <string_view>
-
-#include "model/base/printable.hpp"
+#include <string>
 
 namespace ddpsim {
 
@@ -11,7 +9,7 @@ namespace ddpsim {
 /// write (full disk, no permission, busy). One line for the user; the exit code is 4.
 class DeviceError : public std::runtime_error {
  public:
-  explicit DeviceError(std::string_view text) : std::runtime_error(error_line(text)) {}
+  using std::runtime_error::runtime_error;
 };
 
 }  // namespace ddpsim

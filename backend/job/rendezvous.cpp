@@ -199,9 +199,9 @@ std::unique_ptr<Rendezvous> Rendezvous::open(const std::string& where, const std
     if (where.starts_with("file:") && where.size() > 5) return open_folder(where.substr(5), job);
     if (where.starts_with("redis://")) return open_redis(where.substr(8), job, timeout);
   } catch (const gloo::Exception& problem) {
-    throw DeviceError(fmt::format("rendezvous {}: {}", where, problem.what()));
+    throw DeviceError(error_line(fmt::format("rendezvous {}: {}", where, problem.what())));
   } catch (const gloo::EnforceNotMet& problem) {
-    throw DeviceError(fmt::format("rendezvous {}: {}", where, problem.what()));
+    throw DeviceError(error_line(fmt::format("rendezvous {}: {}", where, problem.what())));
   }
   throw std::invalid_argument(
       fmt::format("--rendezvous {}: expected file:DIR or redis://host:port", where));
@@ -264,7 +264,7 @@ void Rendezvous::meet(int rank, int ranks, const std::string& agreement, millise
   } catch (const DeviceError&) {
     throw;
   } catch (const std::exception& problem) {
-    throw DeviceError(fmt::format("rendezvous {}: {}", description(), problem.what()));
+    throw DeviceError(error_line(fmt::format("rendezvous {}: {}", description(), problem.what())));
   }
 }
 
