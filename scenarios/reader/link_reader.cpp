@@ -181,6 +181,11 @@ Map<Link> make_link_map() {
             .otherwise = "nothing was measured",
             .example = "[{bytes: 4096, time: 600 us}, {bytes: 1 MiB, time: 2 ms}]"});
   add_doubts(map, &Link::doubts);
+  map.check([](const Link& link, const YamlMap& given) {
+    if (link.table_nodes > link.table_ranks && link.table_ranks > 0 && given.has("nodes"))
+      given.at("nodes").fail(fmt::format("{} ranks are on at most as many nodes, got {}",
+                                         link.table_ranks, link.table_nodes));
+  });
   map.needs_also({{.key = "bandwidth"}, {.key = "all_reduce"}, {.key = "base"}});
   add_end(map, "ddpsim.link/1");
   return map;

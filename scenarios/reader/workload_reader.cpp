@@ -136,12 +136,15 @@ void add_size(Map<WorkloadDraft>& map) {
             .example = "bf16",
             .elsewhere = {
                 {"precision", "Lightning's", "-", "bf16-mixed is compute: bf16 over dtype: fp32"},
-                {"bf16", "Hugging Face's and DeepSpeed's", "-", "write compute: bf16"},
-                {"fp16", "Hugging Face's and DeepSpeed's", "-", "write compute: fp16"},
-                {"tf32", "Hugging Face's", "-", "write compute: tf32"},
-                {"mixed_precision", "Accelerate's"},
-                {"autocast", "torch.amp's", "-", "write compute: bf16"},
-                {"allow_tf32", "torch.backends'", "-", "write compute: tf32"},
+                {"bf16", "Hugging Face's and DeepSpeed's", "-",
+                 "where it is true write compute: bf16"},
+                {"fp16", "Hugging Face's and DeepSpeed's", "-",
+                 "where it is true write compute: fp16"},
+                {"tf32", "Hugging Face's", "-", "where it is true write compute: tf32"},
+                {"mixed_precision", "Accelerate's", "-",
+                 "write compute: bf16 or compute: fp16, and nothing for no"},
+                {"autocast", "torch.amp's", "-", "where it is on write compute: bf16"},
+                {"allow_tf32", "torch.backends'", "-", "where it is true write compute: tf32"},
                 {"float32_matmul_precision", "PyTorch's", "-", "high is compute: tf32"}}});
 }
 
@@ -175,18 +178,20 @@ void add_times(Map<WorkloadDraft>& map) {
                              "description, what was described",
                 .example = "adamw-fused",
                 .source = "the operations of each: model/workload/optimizer.hpp",
-                .elsewhere = {{"optim", "Hugging Face's"}}})
+                .elsewhere = {{"optim", "Hugging Face's", "-",
+                               "adamw_torch and its kind are optimizer: adamw"}}})
       .key("clip_gradients", value::boolean(), &WorkloadDraft::clip_gradients,
            {.meaning = "Whether gradients are clipped by the norm of all of them before the "
                        "update, as torch.nn.utils.clip_grad_norm_ does; it counts as the "
                        "optimizer's. A measured time of an update has it in it.",
             .otherwise = "false; for a workload description, as described",
             .example = "true",
-            .elsewhere = {{"gradient_clipping", "DeepSpeed's", "-", "write clip_gradients: true"},
-                          {"gradient_clip_val", "Lightning's", "-", "write clip_gradients: true"},
-                          {"max_grad_norm", "Hugging Face's", "-", "write clip_gradients: true"},
-                          {"clip_grad", "Megatron's", "-", "write clip_gradients: true"},
-                          {"clip_grad_norm", "", "-", "write clip_gradients: true"}}})
+            .elsewhere =
+                {{"gradient_clipping", "DeepSpeed's", "-", "above 0 it is clip_gradients: true"},
+                 {"gradient_clip_val", "Lightning's", "-", "above 0 it is clip_gradients: true"},
+                 {"max_grad_norm", "Hugging Face's", "-", "above 0 it is clip_gradients: true"},
+                 {"clip_grad", "Megatron's", "-", "above 0 it is clip_gradients: true"},
+                 {"clip_grad_norm", "", "-", "above 0 it is clip_gradients: true"}}})
       .key("times", value::mapping(&times_map), &WorkloadDraft::times,
            {.meaning = "Measured totals of a step without communication, which scale the laws.",
             .otherwise = "the laws price the step",

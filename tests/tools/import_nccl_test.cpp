@@ -383,6 +383,13 @@ TEST_CASE("a log of ranks on several nodes is the network of a ready cluster by 
   CHECK_THAT(run({"--cluster", "dgx-h100", "--nodes", "2", "--link", "link.yaml"}).err,
              Catch::Contains("all-reduces were measured on 4 nodes, and the cluster has 2"));
 
+  // A table of several nodes joins no ranks of one without a word, whatever their number.
+  for (const char* nodes : {"1", "4"})
+    CHECK_THAT(
+        run({"--cluster", "dgx-h100", "--nodes", nodes, "--set", "cluster.intra_node=link.yaml"})
+            .err,
+        Catch::Contains("--set cluster.inter_node=FILE"));
+
   // Hosts of one name are not told apart: that the table is no node's is noted.
   CHECK_THAT(imported(log_of_hosts(32, [](int) { return "localhost"; })),
              Catch::Contains("\nranks: 32\n") && !Catch::Contains("\nnodes:"));

@@ -66,7 +66,7 @@ void tell_next(const Kind& kind, const std::string& profile, const std::string& 
     note("next: ddpsim tune {} --device DEVICE --ranks N --link {}", workload,
          written ? links : "LINK");
   else if (written)
-    note("next: ddpsim run SCENARIO --set cluster.inter_node={} (or intra_node)", links);
+    note("next: ddpsim run SCENARIO --link {}", links);
 }
 
 }  // namespace

@@ -226,8 +226,8 @@ TEST_CASE("another program's key is answered with ours", "[scenarios][elsewhere]
         "seq_len is workload.sequence here: write sequence: 512");
   CHECK(told("training.lr", "1e-4") == "it does not change how long a step takes: leave it out");
   CHECK(told("training.gradient_clipping", "1.0") ==
-        "DeepSpeed's gradient_clipping is workload.clip_gradients here; write clip_gradients: "
-        "true");
+        "DeepSpeed's gradient_clipping is workload.clip_gradients here; above 0 it is "
+        "clip_gradients: true");
   CHECK(told("training.average_in_collective", "true") ==
         "Megatron's average_in_collective is training.average here; where it is true write "
         "average: all_reduce");
@@ -245,7 +245,13 @@ TEST_CASE("another program's key is answered with ours", "[scenarios][elsewhere]
   CHECK_THAT(told("training.prescale_gradients", "true"), Catch::Contains("training.average"));
   CHECK_THAT(told("cluster.ddp_backend", "nccl"), Catch::Contains("write cluster.collectives"));
   CHECK(told("workload.clip_grad", "1.0") ==
-        "Megatron's clip_grad is workload.clip_gradients here; write clip_gradients: true");
+        "Megatron's clip_grad is workload.clip_gradients here; above 0 it is clip_gradients: true");
+  CHECK(told("workload.bf16", "false") ==
+        "Hugging Face's and DeepSpeed's bf16 is workload.compute here; where it is true write "
+        "compute: bf16");
+  CHECK(told("workload.optim", "adamw_torch") ==
+        "Hugging Face's optim is workload.optimizer here; adamw_torch and its kind are optimizer: "
+        "adamw");
   CHECK(told("training.bucket_size", "40000000") ==
         "Megatron's bucket_size is training.bucket_cap here; that counts elements, this one bytes");
   CHECK_THAT(told("training.zero_stage", "2"), Catch::Contains("comm_hook: zero_step"));

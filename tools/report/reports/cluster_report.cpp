@@ -183,6 +183,11 @@ void add_misplaced_table(std::vector<std::string>& notes, const CalibratedCluste
         "between nodes: if it was measured over several nodes, give it to the network, --set "
         "cluster.inter_node=FILE",
         name_of_link(inside), inside.table_ranks, ranks));
+  else if (ranks > 1 && !inside.all_reduce.empty() && inside.table_nodes > 1)
+    notes.push_back(
+        fmt::format("intra_node ({}) has a table measured over {} nodes, and joins the ranks of "
+                    "one: give it to the network, --set cluster.inter_node=FILE",
+                    name_of_link(inside), inside.table_nodes));
   if (cluster.nodes > 1 && between.table_nodes > 0 && between.table_nodes != cluster.nodes &&
       CollectiveLaw(cluster).name() == std::string("table"))
     notes.push_back(fmt::format("all-reduces were measured on {} node{}, and the cluster has {}",
