@@ -246,7 +246,7 @@ def test_a_host_is_over_another_by_the_mean_of_five_ratios(tmp_path):
     slow_text = text.replace(json.dumps(here), json.dumps(slow))
     (tmp_path / 'slow.yaml').write_text(slow_text)
     (tmp_path / 'known.yaml').write_text(slow_text.replace('end:', 'factor: 1.5\nend:'))
-    # What a host takes moves from one run to the next: the factor is of the times written beside it.
+    # What a host takes moves from run to run: the factor is of the times written beside it.
     for name, of_other in (('slow', 1), ('known', 1.5)):
         done = measure('host', '--seconds', '0.5', '--reference', f'{name}.yaml', '-o', 'f.yaml',
                        where=tmp_path)
