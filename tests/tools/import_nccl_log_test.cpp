@@ -270,6 +270,20 @@ TEST_CASE("a log that does not say which network it is becomes Ethernet with a n
   REQUIRE(outcome.code == 0);
   CHECK_THAT(content_of(scratch.path("site.yaml")), Catch::Contains("inter_node: {kind: ethernet"));
   CHECK_THAT(outcome.out, Catch::Contains("that says which network it is: taken as Ethernet"));
+
+  // One that names no card and no rate either becomes no network, and is taken for none.
+  std::string less;
+  for (const std::string& line : lines_of(text))
+    if (line.find("NET[") == std::string::npos && line.find("NIC/") == std::string::npos &&
+        line.find("Pattern") == std::string::npos)
+      less += line + "\n";
+  scratch.write("less.txt", less);
+  const Outcome none =
+      ddpsim({"import", "nccl-log", "less.txt", "-o", "less.yaml"}, scratch.folder());
+  REQUIRE(none.code == 0);
+  CHECK_THAT(content_of(scratch.path("less.yaml")), !Catch::Contains("inter_node: {"));
+  CHECK_THAT(none.out, !Catch::Contains("taken as Ethernet") &&
+                           Catch::Contains("does not say how fast the cards are"));
 }
 
 TEST_CASE("of several communicators the largest is told of", "[tools][import_nccl_log]") {

@@ -70,6 +70,20 @@ void find_size(const NcclLog& log, LoggedSite& site) {
                     log.ranks, site.nodes));
 }
 
+/// That a network is Ethernet because the log does not say what it is.
+void note_assumed_kind(const NcclLog& log, LoggedSite& site) {
+  if (!log.infiniband && !log.roce && log.network.empty())
+    site.notes.emplace_back(
+        "inter_node: the log has no line \"NET/IB\" or \"Using network\" that says which network "
+        "it is: taken as Ethernet; where it is InfiniBand write kind: infiniband, or log the "
+        "subsystem NET");
+  if (!log.infiniband && !log.roce && !log.network.empty() && log.network != "Socket")
+    site.notes.push_back(fmt::format(
+        "inter_node: the network is \"{}\", taken as Ethernet: the log does not say whether it is "
+        "InfiniBand, as lines of the subsystem NET do",
+        log.network));
+}
+
 /// "nvlink4", or a mapping; "" where the log does not say.
 std::string link_inside(const NcclLog& log, LoggedSite& site) {
   const bool by_nvlink =
@@ -121,16 +135,6 @@ std::string link_between(const NcclLog& log, LoggedSite& site) {
   if (log.infiniband && log.roce)
     site.notes.emplace_back(
         "inter_node: cards of InfiniBand and of RoCE: which of them ranks use is not told apart");
-  if (!log.infiniband && !log.roce && log.network.empty())
-    site.notes.emplace_back(
-        "inter_node: the log has no line \"NET/IB\" or \"Using network\" that says which network "
-        "it is: taken as Ethernet; where it is InfiniBand write kind: infiniband, or log the "
-        "subsystem NET");
-  if (!log.infiniband && !log.roce && !log.network.empty() && log.network != "Socket")
-    site.notes.push_back(fmt::format(
-        "inter_node: the network is \"{}\", taken as Ethernet: the log does not say whether it is "
-        "InfiniBand, as lines of the subsystem NET do",
-        log.network));
   std::optional<double> rate;
   bool alike = true;
   for (const auto* each : {&log.net_nodes, &log.nics})
@@ -141,13 +145,17 @@ std::string link_between(const NcclLog& log, LoggedSite& site) {
       }
   const std::string count =
       nics.empty() ? "" : fmt::format(", nics: {}", std::min<std::size_t>(nics.size(), 1024));
+  const auto link = [&](double gb_per_s) {
+    note_assumed_kind(log, site);
+    return fmt::format("{{kind: {}, bandwidth: {}{}}}", kind, rate_text(gb_per_s), count);
+  };
   if (!alike)
     site.notes.emplace_back("inter_node: cards of several rates: the slowest stands for all");
   if (rate && *rate > 0) {
     site.notes.push_back(fmt::format(
         "inter_node: {} is the rate that the driver tells NCCL of a card{}", rate_text(*rate),
         log.network == "Socket" ? "; where it tells none, NCCL takes 1.25 GB/s" : ""));
-    return fmt::format("{{kind: {}, bandwidth: {}{}}}", kind, rate_text(*rate), count);
+    return link(*rate);
   }
   if (log.ring_search && log.ring_search->inter_gb_per_s > 0 && !nics.empty()) {
     const double of_card = log.ring_search->channels * log.ring_search->inter_gb_per_s /
@@ -158,7 +166,7 @@ std::string link_between(const NcclLog& log, LoggedSite& site) {
                     "estimate, and no line rate",
                     rate_text(of_card), log.ring_search->channels,
                     rate_text(log.ring_search->inter_gb_per_s), nics.size()));
-    return fmt::format("{{kind: {}, bandwidth: {}{}}}", kind, rate_text(of_card), count);
+    return link(of_card);
   }
   site.notes.emplace_back(
       "inter_node: the log does not say how fast the cards are: log the subsystem GRAPH, or give "

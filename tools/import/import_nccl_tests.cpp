@@ -233,9 +233,8 @@ Imported import_nccl_tests(const ImportRequest& request) {
   imported.page.add(std::move(table));
   if (!log.remarks.empty()) imported.page.add(Paragraph{log.remarks + "\n" + said});
   std::string remarks =
-      "# A link profile from a log of nccl-tests: --link FILE, or a scenario names it as "
-      "intra_node "
-      "or inter_node.\n";
+      "# A link profile from a log of nccl-tests, for --link, or for a scenario's intra_node or "
+      "inter_node.\n";
   if (!log.remarks.empty()) remarks += fmt::format("# {}\n", log.remarks);
   for (const std::string& note : log.notes) remarks += fmt::format("# {}\n", note);
   imported.profile = link_profile_yaml(log.link, remarks);

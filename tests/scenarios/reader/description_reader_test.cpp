@@ -504,6 +504,12 @@ TEST_CASE("short descriptions of endless steps are refused before they take memo
       with(10, "  - {op: sum, kind: memory, read: 1125899906842624, written: 1}");
   CHECK_THAT(refused(scratch, in_place_of(large, "[3, 4]", "[3, 1025]")),
              Catch::Contains("the step moves 1.15e+18 bytes"));
+  // And operations, which follow from shapes: each product has 5 x 10^18. Two of them are in layer
+  // a, and two more come with b's forward pass: 2 x 10^19, and a step has at most 10^19.
+  CHECK_THAT(refused(scratch, with(7,
+                                   "  - {op: mm, kind: gemm, gemm: {m: 2500000, n: 1000000, k: "
+                                   "1000000}, read: 1, written: 1}")),
+             Catch::Contains("the step has 2e+19 multiplications and additions"));
 }
 
 TEST_CASE("a written description reads back to itself", "[scenarios][description_reader]") {
