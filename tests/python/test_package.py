@@ -28,17 +28,19 @@ def test_the_program_is_native_and_of_the_same_version(program):
     assert module.stdout == done.stdout
 
 
-def test_the_catalogue_is_that_of_the_wheel(program):
-    prefix = program.parents[1]
-    new = prefix / 'share/ddpsim/catalogue/devices/of-this-wheel.yaml'
+def test_the_catalogue_is_that_of_the_wheel(program, tmp_path):
+    """Held in a copy: others read the installed one meanwhile."""
+    (tmp_path / 'bin').mkdir()
+    own = shutil.copy(program, tmp_path / 'bin/ddpsim')
+    shutil.copytree(program.parents[1] / 'share/ddpsim', tmp_path / 'share/ddpsim')
+    shutil.copytree(PACKAGE, tmp_path / 'lib/ddpsim')
+    new = tmp_path / 'share/ddpsim/catalogue/devices/of-this-wheel.yaml'
     new.write_text((new.parent / 'a100-40.yaml').read_text())
-    try:
-        assert 'of-this-wheel' in subprocess.run([program, 'list', 'devices'], cwd='/', text=True,
-                                                 capture_output=True, check=True).stdout
-        listed = python('import ddpsim', "print('of-this-wheel' in ddpsim.list_devices().names())")
-        assert listed.stdout == 'True\n', listed.stderr
-    finally:
-        new.unlink()
+    assert 'of-this-wheel' in subprocess.run([own, 'list', 'devices'], cwd='/', text=True,
+                                             capture_output=True, check=True).stdout
+    listed = python('import sys', f"sys.path.insert(0, {str(tmp_path / 'lib')!r})", 'import ddpsim',
+                    "print('of-this-wheel' in ddpsim.list_devices().names())")
+    assert listed.stdout == 'True\n', listed.stderr
 
 
 def test_nothing_but_what_needs_it_imports_torch(scenarios):

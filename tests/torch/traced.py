@@ -2,8 +2,9 @@
 
     traced.py SCRIPT:FUNCTION FOLDER STEPS        with RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT
 
-Each rank writes FOLDER/rankN.json, the profiler's own Kineto JSON of STEPS steps; rank 0 also
-said.json: the bytes of each bucket, as DistributedDataParallel says them.
+Each rank writes FOLDER/rankN.json, the profiler's own Kineto JSON of STEPS steps, and waitedN.json:
+for how many nanoseconds of each step its threads waited for a processor, all together. Rank 0 also
+writes said.json: the bytes of each bucket, as DistributedDataParallel says them.
 """
 import os
 
@@ -21,6 +22,13 @@ sys.dont_write_bytecode = True
 import collect
 
 CAP_MIB = 2
+
+
+def waited():
+    """Nanoseconds that threads of this process were ready to run and did not. Source: the second
+    number of /proc/PID/task/TID/schedstat (sched-stats of the kernel's documentation)."""
+    return sum(int(file.read_text().split()[1])
+               for file in pathlib.Path('/proc/self/task').glob('*/schedstat'))
 
 
 def main():
@@ -42,9 +50,13 @@ def main():
                                 schedule=torch.profiler.schedule(wait=0, warmup=1, active=steps),
                                 on_trace_ready=lambda found: found.export_chrome_trace(
                                     str(folder / f'rank{dist.get_rank()}.json'))) as profile:
+        waits = []
         for _ in range(1 + steps):
+            before = waited()
             step()
+            waits.append(waited() - before)
             profile.step()
+        (folder / f'waited{dist.get_rank()}.json').write_text(json.dumps(waits[1:]))
     if dist.get_rank() == 0:
         said = ddp._get_ddp_logging_data()['rebuilt_bucket_sizes']
         (folder / 'said.json').write_text(json.dumps([int(size) for size in said.split(',')]))
