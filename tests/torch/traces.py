@@ -6,13 +6,13 @@
 --list names the cases.
 
 Two real ranks train a model with DistributedDataParallel over Gloo, and torch's profiler writes its
-Kineto JSON (traced.py). Imported are its steps, each by itself: buckets must be those that DDP
-says it has, and the step that `ddpsim run` predicts from the profile and the link of rank 0's trace
-must be the traced one within 3 %, in the median over the five shortest of twenty steps of one of up
-to three trainings. Whatever else uses the processors only lengthens a step, and then its parts do
-not add up to it: a prediction may be too short by what the ranks' threads waited for a processor in
-that step besides, and is never too long by more than 3 %. The device of the prediction is the machine as the trace shows it: its memory is
-as fast as the trace's copies into buckets.
+Kineto JSON (traced.py). Imported are its steps, each by itself: buckets must be those that DDP says
+it has, and the step that `ddpsim run` predicts from the profile and the link of rank 0's trace must
+be the traced one within 3 %, in the median over the five shortest of twenty steps of one of up to
+three trainings. Whatever else uses the processors only lengthens a step, and then its parts do not
+add up to it: a prediction may be too short by what the ranks' threads waited for a processor in
+that step besides, and is never too long by more than 3 %. The device of the prediction is the
+machine as the trace shows it: its memory is as fast as the trace's copies into buckets.
 
 Exit code 0; 3 if not so; 77 without torch 2 (1 with DDPSIM_TORCH=required); 1 if a rank fails.
 """
@@ -126,12 +126,12 @@ def training_held(program, case):
         traced(f'{MODELS}/{CASES[case]}', folder)
         said = json.loads((folder / 'said.json').read_text())
         trace = json.loads((folder / 'rank0.json').read_text())
-        waits = [1e-6 * sum(ranks) for ranks in
-                 zip(*(json.loads((folder / f'waited{rank}.json').read_text()) for rank in range(2)))]
+        waited = [json.loads((folder / f'waited{rank}.json').read_text()) for rank in range(2)]
+        waits = [1e-6 * sum(ranks) for ranks in zip(*waited)]
         pairs = [predicted(program, step, said, folder) for step in steps_of(trace)]
     if not len(pairs) == len(waits) == STEPS:
         raise collect.Failure(f'{case}: {len(pairs)} steps, and waiting in {len(waits)}')
-    whole = sorted((*pair, waited) for pair, waited in zip(pairs, waits) if pair)
+    whole = sorted((*pair, wait) for pair, wait in zip(pairs, waits) if pair)
     if len(whole) < JUDGED:
         print(f'{case}: {len(pairs) - len(whole)} of {len(pairs)} steps were disturbed')
         return False
@@ -139,7 +139,7 @@ def training_held(program, case):
     middle = statistics.median(off(*step) for step in whole)
     length = statistics.median(real for real, _, _ in whole)
     errors = ', '.join(f'{100 * (guess / real - 1):+.1f} %' for real, guess, _ in whole)
-    share = statistics.median(waited / real for real, _, waited in whole)
+    share = statistics.median(wait / real for real, _, wait in whole)
     print(f'{case}: {len(said)} buckets, steps of {length:.1f} ms, errors {errors}, '
           f'{100 * share:.1f} % of a step waited for processors, median {100 * middle:.1f} %')
     return middle <= TOLERANCE
