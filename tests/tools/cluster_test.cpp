@@ -1,5 +1,7 @@
 // What a command runs on: links that join nodes, ready clusters, heads of tables, notes.
 
+#include <filesystem>
+
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/reader/calibrations.hpp"
