@@ -18,6 +18,7 @@
 #include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/best.hpp"
 #include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/described_report.hpp"
 #include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/results.hpp"
 #include "tools/report/reports/throughput_report.hpp"
@@ -292,6 +293,10 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
   page.add(Paragraph{fmt::format("{}\n{}{}{}", scenario.name,
                                  network == scenario.name ? "" : network + "\n",
                                  others ? "the first: " : "", cluster_text(scenario))});
+  std::vector<ModesAtPoint> modes;
+  for (const VariedRun& varied : runs)
+    modes.push_back({varied.settings, described_modes_text(varied.run.scenario)});
+  page.add(Paragraph{described_modes_text(modes, runs.size())});
   const std::vector<Field> keys = key_columns(runs.front().settings);
   const auto priced = std::ranges::find_if(
       runs, [](const VariedRun& varied) { return varied.run.scenario.price.has_value(); });
