@@ -190,7 +190,7 @@ std::optional<std::size_t> least_of_unfit(const PointResults& results) {
 }
 
 /// The scenario at a point; none where it refuses that point.
-std::optional<Scenario> scenario_at(const Sweep& sweep, std::size_t point) {
+std::optional<Scenario> accepted_at(const Sweep& sweep, std::size_t point) {
   std::vector<Setting> settings = sweep.set;
   for (Setting& setting : sweep.grid.settings(point)) settings.push_back(std::move(setting));
   try {
@@ -230,7 +230,7 @@ std::string described_modes(const Sweep& sweep, const std::optional<Scenario>& f
       if (says_model(setting.key)) model += setting.value + "\n";
     auto found = known.find(model);
     if (found == known.end()) {
-      const std::optional<Scenario> scenario = scenario_at(sweep, point);
+      const std::optional<Scenario> scenario = accepted_at(sweep, point);
       if (!scenario && ++refused == most_refused) break;
       if (!scenario) continue;
       found = known.emplace(model, described_modes_text(*scenario)).first;
@@ -286,7 +286,7 @@ Page sweep_page(const Sweep& sweep, const PointResults& results, const std::opti
     points += each.known() ? 1 : 0;
   }
   const bool all = best || rows <= most_rows_shown;
-  const std::optional<Scenario> first = scenario_at(sweep, 0);
+  const std::optional<Scenario> first = accepted_at(sweep, 0);
   Page page;
   page.add(Paragraph{
       fmt::format("{}: {} of {} points{}{}", sweep.file, points, sweep.grid.points(),
