@@ -9,6 +9,7 @@
 #include "scenarios/reader/calibration_fits.hpp"
 #include "scenarios/reader/doubts.hpp"
 #include "scenarios/reader/file_end.hpp"
+#include "scenarios/reader/file_kind.hpp"
 #include "scenarios/reader/launch_reader.hpp"
 #include "scenarios/reader/map.hpp"
 #include "scenarios/reader/yaml_text.hpp"
@@ -351,8 +352,9 @@ const Map<Calibration>& calibration_map() {
   return map;
 }
 
-Calibration read_calibration(const std::filesystem::path& file) {
-  const Yaml root = Yaml::load(file);
+namespace {
+
+Calibration calibration_of(const Yaml& root) {
   const YamlMap map(root);
   const Yaml format = map.at("format");
   value::constant("ddpsim.calibration/1").read(format);
@@ -360,11 +362,21 @@ Calibration read_calibration(const std::filesystem::path& file) {
   return calibration_map().read(root);
 }
 
+}  // namespace
+
+Calibration read_calibration(const std::filesystem::path& file) {
+  const Yaml root = Yaml::load(file);
+  check_kind(root, FileKind::calibration);
+  return calibration_of(root);
+}
+
 Calibration read_calibration(const Yaml& given) {
   const std::filesystem::path path = given.folder() / given.text("the path of a calibration file");
   if (const std::string reason = unreadable(path); !reason.empty())
     given.fail(fmt::format("{}: {}", path.string(), reason));
-  return read_calibration(path);
+  const Yaml root = Yaml::load(path);
+  check_kind(root, FileKind::calibration, &given);
+  return calibration_of(root);
 }
 
 }  // namespace ddpsim

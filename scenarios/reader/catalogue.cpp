@@ -1,9 +1,13 @@
 #include "scenarios/reader/catalogue.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "scenarios/reader/file_kind.hpp"
 
 namespace ddpsim {
 namespace {
@@ -28,6 +32,19 @@ std::string name_meant(const Yaml& given, const std::string& text,
   std::string list;
   for (const std::string& member : members) list += (list.empty() ? "" : ", ") + member;
   given.fail(fmt::format("\"{}\" is a family: write one of {}", text, list));
+}
+
+/// What a file of the user's is to be that stands in place of such an entry.
+FileKind kind_of_entry(std::string_view kind) {
+  constexpr std::array<std::pair<std::string_view, FileKind>, 6> all{
+      {{device_entries, FileKind::device},
+       {link_entries, FileKind::link},
+       {model_entries, FileKind::model},
+       {cluster_entries, FileKind::cluster},
+       {operation_entries, FileKind::operations},
+       {host_entries, FileKind::host}}};
+  return std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.first == kind; })
+      ->second;
 }
 
 /// Where it is unless the environment says otherwise.
@@ -88,7 +105,9 @@ EntryFile find_entry_file(const Yaml& given, std::string_view kind) {
 Entry find_entry(const Yaml& given, std::string_view kind) {
   if (given.is_map()) return {given, "inline"};
   const EntryFile file = find_entry_file(given, kind);
-  return {Yaml::load(file.path), file.name};
+  Entry entry{Yaml::load(file.path), file.name};
+  if (!file.of_catalogue) check_kind(entry.yaml, kind_of_entry(kind), &given);
+  return entry;
 }
 
 std::vector<Entry> entry_with_bases(const Yaml& given, std::string_view kind,

@@ -188,29 +188,9 @@ Value<Collectives> collectives_value() {
           {}};
 }
 
-/// Refuses files of other formats that are named in a cluster's place.
-void check_is_cluster(const Yaml& given, const std::vector<Entry>& entries) {
-  for (const Entry& entry : entries) {
-    const auto format = YamlMap(entry.yaml).find("format");
-    if (entry.name == "inline" || !format || !format->scalar().starts_with("ddpsim.")) continue;
-    const std::string file = entry.yaml.file();
-    if (format->scalar().starts_with("ddpsim.calibration/"))
-      given.fail(fmt::format(
-          "{} is a calibration, not a cluster: give it as --set 'cluster={{calibration: {}}}', or "
-          "to validate as --calibration {}",
-          file, file, file));
-    if (format->scalar().starts_with("ddpsim.link/"))
-      given.fail(fmt::format("{} is a link, not a cluster: give it as --link {}", file, file));
-    given.fail(fmt::format("{} is a file of the format {}, not a cluster", file,
-                           printable(format->scalar().substr(0, 40))));
-  }
-}
-
 /// The cluster and what it is based on, as layers.
 std::vector<Yaml> cluster_layers(const Yaml& given) {
-  const std::vector<Entry> entries = entry_with_bases(given, cluster_entries, "system");
-  check_is_cluster(given, entries);
-  return layers_of(entries);
+  return layers_of(entry_with_bases(given, cluster_entries, "system"));
 }
 
 /// The cluster that was measured.

@@ -90,14 +90,18 @@ std::vector<std::string> singulars_of(const std::string& word) {
 
 std::vector<GlossaryEntry> entries_of(const std::string& word,
                                       const std::vector<GlossaryEntry>& entries) {
-  std::vector<std::string> forms = singulars_of(word);
-  forms.push_back(word);
-  std::vector<GlossaryEntry> found;
+  const auto explains = [](const GlossaryEntry& entry, const std::string& form) {
+    return position_of(form, entry.words) || position_of(form + " ms", entry.words);
+  };
+  const std::vector<std::string> singulars = singulars_of(word);
+  std::vector<GlossaryEntry> found, of_singular;
   for (const GlossaryEntry& entry : entries)
-    if (std::ranges::any_of(forms, [&](const std::string& form) {
-          return position_of(form, entry.words) || position_of(form + " ms", entry.words);
-        }))
+    if (explains(entry, word))
       found.push_back(entry);
+    else if (std::ranges::any_of(singulars,
+                                 [&](const std::string& form) { return explains(entry, form); }))
+      of_singular.push_back(entry);
+  found.insert(found.end(), of_singular.begin(), of_singular.end());
   return found;
 }
 

@@ -20,7 +20,7 @@ struct GlossaryEntry {
 const std::vector<GlossaryEntry>& glossary();
 
 /// Those of `entries` that explain `word`, in any case of letters; " ms" at the end of a column's
-/// name may be left out. Of a word in the plural also those of its singular.
+/// name may be left out. Of a word in the plural also those of its singular, behind the others.
 std::vector<GlossaryEntry> entries_of(const std::string& word,
                                       const std::vector<GlossaryEntry>& entries);
 

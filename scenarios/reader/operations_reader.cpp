@@ -9,6 +9,7 @@
 #include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/device_kernel_reader.hpp"
 #include "scenarios/reader/file_end.hpp"
+#include "scenarios/reader/file_kind.hpp"
 #include "scenarios/reader/map.hpp"
 #include "scenarios/reader/named_files.hpp"
 #include "scenarios/reader/operation_lines.hpp"
@@ -168,12 +169,18 @@ class RowsOfFile {
       const std::string content = content_of_file(file_);
       check_seal(content, file_.string());
       const auto on_lines = operations_on_lines(content);
-      rows_ = rows_of(on_lines ? *on_lines : read_operations(Yaml::load(file_)).rows);
+      rows_ = rows_of(on_lines ? *on_lines : rows_of_yaml());
     });
     return rows_;
   }
 
  private:
+  std::vector<MeasuredOperation> rows_of_yaml() const {
+    const Yaml root = Yaml::load(file_);
+    check_kind(root, FileKind::operations);
+    return read_operations(root).rows;
+  }
+
   std::filesystem::path file_;
   std::once_flag read_;
   OperationRows rows_;

@@ -60,6 +60,7 @@ std::string wrapped(const std::string& text, std::size_t width, const std::strin
 struct Found {
   const KeyDescription* key;
   std::vector<std::string> paths;
+  bool of_scenario = false;  ///< one of the paths is of a scenario
 };
 
 /// All keys of all formats. Paths of formats other than the scenario begin with the format's name.
@@ -70,7 +71,7 @@ std::vector<Found> all_keys() {
     walk(format.root(),
          [&](const std::string& path, const MapDescription&, const KeyDescription& key) {
            const auto [found, first] = position.emplace(&key, all.size());
-           if (first) all.push_back({&key, {}});
+           if (first) all.push_back({&key, {}, format.name == "scenario"});
            const std::string within = format.name == "scenario" ? path : format.name + "." + path;
            std::vector<std::string>& paths = all[found->second].paths;
            if (std::find(paths.begin(), paths.end(), within) == paths.end())
@@ -165,20 +166,26 @@ std::string in_small_letters(std::string text) {
   return text;
 }
 
-/// What the keys mean whose path is `key`; where there is none, those whose path ends so.
-std::string explained_keys(const std::string& key, const std::vector<Found>& all) {
-  std::string text;
+/// The keys whose path is `key`; where there is none, those whose path ends so.
+std::vector<const Found*> keys_meant(const std::string& key, const std::vector<Found>& all) {
+  std::vector<const Found*> keys;
   for (const bool whole : {true, false}) {
     for (const Found& found : all) {
       const auto meant = [&](const std::string& path) {
         return whole ? path == key : ends_so(path, key);
       };
-      if (std::none_of(found.paths.begin(), found.paths.end(), meant)) continue;
-      text += text.empty() ? "" : "\n";
-      text += explained(found);
+      if (std::any_of(found.paths.begin(), found.paths.end(), meant)) keys.push_back(&found);
     }
-    if (!text.empty()) break;
+    if (!keys.empty()) break;
   }
+  return keys;
+}
+
+/// What those of these keys mean that are of a scenario, or that are not.
+std::string explained_keys(const std::vector<const Found*>& keys, bool of_scenario) {
+  std::string text;
+  for (const Found* found : keys)
+    if (found->of_scenario == of_scenario) text += (text.empty() ? "" : "\n") + explained(*found);
   return text;
 }
 
@@ -397,25 +404,37 @@ std::string key_tree() {
          "means.\n";
 }
 
-std::string explanation(const std::string& given, const std::vector<GlossaryEntry>& more) {
-  const std::string key = in_small_letters(given);  // as keys are; other programs' names are not
+std::string known_explanation(const std::string& given, const std::vector<GlossaryEntry>& more) {
+  std::string key = in_small_letters(given);  // as keys are; other programs' names are not
+  const bool has_blank = key.find(' ') != std::string::npos;
+  std::replace(key.begin(), key.end(), ' ', '_');
   const std::vector<Found> all = all_keys();
   std::string text;
   const auto add = [&](const std::string& part) {
     if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
   };
-  const auto add_names = [&](const std::string& name) {
-    add(explained_keys(name, all));
+  // What people write, then what they see, then what programs write to each other.
+  const auto add_all = [&](const std::string& name, bool words) {
+    const std::vector<const Found*> keys = keys_meant(name, all);
+    add(explained_keys(keys, true));
     add(explained_entries(name));
     add(explained_choices(name, all));
+    if (words) add(explained_word(given, glossary()));
+    if (words) add(explained_word(given, more));
+    if (words && has_blank) add(explained_word(name, more));
+    add(explained_keys(keys, false));
   };
-  add_names(key);
-  add(explained_word(given, glossary()));
-  add(explained_word(given, more));
+  add_all(key, true);
   if (text.empty())
-    for (const std::string& singular : singulars_of(key)) add_names(singular);
+    for (const std::string& singular : singulars_of(key)) add_all(singular, false);
   if (text.empty()) add(explained_word(given.substr(given.rfind('.') + 1), more));
-  if (!text.empty()) return text;
+  return text;
+}
+
+std::string explanation(const std::string& given, const std::vector<GlossaryEntry>& more) {
+  if (std::string text = known_explanation(given, more); !text.empty()) return text;
+  const std::string key = in_small_letters(given);
+  const std::vector<Found> all = all_keys();
   if (const std::string told = told_elsewhere(given); !told.empty())
     throw InputError(fmt::format("unknown key \"{}\": {}", given.substr(0, 60), told));
   std::vector<std::string> known;

@@ -7,6 +7,7 @@
 #include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/cluster_reader.hpp"
 #include "scenarios/reader/cluster_shape.hpp"
+#include "scenarios/reader/file_kind.hpp"
 #include "scenarios/reader/map.hpp"
 #include "scenarios/reader/measured_reader.hpp"
 #include "scenarios/reader/not_a_scenario.hpp"
@@ -128,6 +129,7 @@ const MapDescription& scenario_keys() {
 Scenario read_scenario(const std::filesystem::path& file, const std::vector<Setting>& overrides) {
   Yaml root = load_scenario(file);
   if (is_model(root)) return read_profile_as_scenario(file, overrides);
+  check_kind(root, FileKind::scenario);
   apply_settings(root, overrides);
   return read(root, file);
 }

@@ -1,5 +1,7 @@
 // What a command runs on: links that join nodes, ready clusters, heads of tables, notes.
 
+#include <filesystem>
+
 #include <catch2/catch.hpp>
 
 #include "tests/scenarios/reader/calibrations.hpp"
@@ -349,6 +351,38 @@ TEST_CASE("a calibration in a cluster's place is told as one, and taken as told"
   CHECK(run({"--set", "cluster={calibration: c.yaml, device: generic-cpu}", "--set",
              "workload.compute=fp32"})
             .code == 0);
+}
+
+TEST_CASE("networks of other NICs are noted as the user writes them, links of files too",
+          "[tools][cluster][vary]") {
+  const Scratch scratch;
+  for (const char* folder : {"a", "b"}) std::filesystem::create_directory(scratch.path(folder));
+  const std::string link = "kind: ethernet\nbandwidth: 12.5 GB/s\n";
+  scratch.write("a/link.yaml", link);
+  scratch.write("b/link.yaml", link + "nics: 2\n");
+  scratch.write("table.yaml",
+                "all_reduce: [{bytes: 1 MiB, time: 300 us}, {bytes: 512 MiB, time: 20 ms}]\n");
+  const auto notes = [&](const std::vector<std::string>& vary) {
+    std::vector<std::string> words{"run", first_example, "--nodes", "2", "--set", "compare=[flat]"};
+    for (const std::string& each : vary) words.insert(words.end(), {"--vary", each});
+    const Outcome outcome = ddpsim(words, scratch.folder());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.err;
+  };
+  // Of Ethernet one a node unless the link says otherwise, of InfiniBand one a rank.
+  CHECK_THAT(
+      notes({"cluster.inter_node=a/link.yaml,b/link.yaml,ib-ndr"}),
+      Catch::Contains("note: the networks differ in NICs of a node: a/link.yaml has 1, b/link.yaml "
+                      "has 2, ib-ndr has 8; cluster.inter_node.nics makes them alike\n"));
+  CHECK_THAT(notes({"cluster.inter_node=a/link.yaml,{base: a/link.yaml, nics: 4}"}),
+             Catch::Contains("a/link.yaml has 1, {base: a/link.yaml, nics: 4} has 4;"));
+  CHECK_THAT(notes({"cluster.inter_node=a/link.yaml,ib-ndr", "cluster.ranks_per_node=4,8"}),
+             Catch::Contains("a/link.yaml has 1, ib-ndr has 4 or 8;"));
+  // A measured table holds for whatever NICs there were, and who varies NICs knows that they vary.
+  CHECK_THAT(notes({"cluster.inter_node=table.yaml,ib-ndr"}), !Catch::Contains("differ in NICs"));
+  CHECK_THAT(notes({"cluster.inter_node=a/link.yaml,ib-ndr", "cluster.inter_node.nics=4,8"}),
+             !Catch::Contains("differ in NICs"));
 }
 
 TEST_CASE("micro-batches that each send their gradients are noted", "[tools][cluster]") {

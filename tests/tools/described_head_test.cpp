@@ -47,5 +47,44 @@ TEST_CASE("the head of run says that a model was described with autocast and che
   CHECK(json["recomputed_kernels"] == 1);
 }
 
+TEST_CASE("run --vary, sweep and tune say it too, once", "[tools][described]") {
+  const Scratch scratch;
+  const std::string both =
+      described(scratch, {{"dtype: fp32\n", "dtype: fp32\ncompute: bf16\n"},
+                          {"{op: aten.addmm, ", "{op: aten.addmm, recomputed: true, "}});
+  const std::string plain = scratch.path("plain.yaml").string();
+  std::filesystem::copy_file(std::filesystem::path(DDPSIM_TEST_DATA) / "descriptions/gpt2.yaml",
+                             plain);
+  const std::string modes =
+      "described: most products in bf16, as under autocast; with activation checkpoints: the "
+      "backward pass runs 1 distinct kernel again";
+  const auto said = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--cluster", "dgx-h100", "--set", "compare=[flat]", "--wide", "-q"});
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  const auto times = [](const std::string& text, const std::string& part) {
+    int count = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  for (const char* command : {"run", "sweep"}) {
+    CAPTURE(command);
+    CHECK(times(said({command, both, "--vary", "cluster.nodes=1,2"}), modes + "\n") == 1);
+    CHECK(times(said({command, plain, "--vary", "cluster.nodes=1,2"}), "described:") == 0);
+    // Of two models it says which.
+    const std::string file = scratch.write(
+        "s.yaml", "workload: {model: " + plain + "}\ncluster: dgx-h100\ncompare: [flat]\n");
+    const std::string mixed = said({command, file, "--vary", "workload.model=" + plain + "," + both,
+                                    "--vary", "cluster.nodes=1,2"});
+    CHECK(times(mixed, "described:") == 1);
+    CHECK_THAT(mixed, Catch::Contains(modes + " (at 2 of 4 points, the first workload.model="));
+  }
+  CHECK(times(said({"tune", both}), modes + "\n") == 1);
+  CHECK(times(said({"tune", plain}), "described:") == 0);
+}
+
 }  // namespace
 }  // namespace ddpsim

@@ -129,6 +129,51 @@ TEST_CASE("words that newcomers bring are explained", "[tools][explain]") {
   }
 }
 
+TEST_CASE("words of a column, and what people ask for besides, are explained", "[tools][explain]") {
+  for (const auto& [word, says] :
+       {std::pair("busbw", "2 (n - 1) / n"), std::pair("algbw", "busbw"),
+        std::pair("RoCE", "link kind `ethernet`"), std::pair("cost", "`cluster.price`"),
+        std::pair("batch size", "`workload.batch`"),
+        std::pair("mixed precision", "`workload.compute: bf16`"),
+        std::pair("step low ms", "nine in ten measured steps"),
+        std::pair("step high ms", "nine in ten measured steps")}) {
+    CAPTURE(word);
+    const Outcome outcome = ddpsim({"explain", word});
+    CHECK(outcome.code == 0);
+    CHECK_THAT(outcome.out, Catch::Contains(says));
+  }
+}
+
+TEST_CASE("several words are one where they are a name together", "[tools][explain]") {
+  const std::string cap = ddpsim({"explain", "Bucket", "cap"}).out;
+  CHECK_THAT(cap, Catch::StartsWith("training.bucket_cap\n") &&
+                      Catch::Contains("\nBucket cap\n  the size at which a bucket is full"));
+  CHECK(ddpsim({"explain", "bucket cap"}).out == cap);
+  // A column, and the key of JSON that it is.
+  CHECK_THAT(ddpsim({"explain", "step", "low", "ms"}).out,
+             Catch::StartsWith("column step low ms, step high ms\n") &&
+                 Catch::Contains("\nstep_low_ms, in JSON or CSV ("));
+  CHECK_THAT(ddpsim({"explain", "world", "size"}).out, Catch::StartsWith("World size\n"));
+  // Else each is explained by itself.
+  CHECK(ddpsim({"explain", "exposed", "naive"}).out ==
+        ddpsim({"explain", "exposed"}).out + "\n" + ddpsim({"explain", "naive"}).out);
+  CHECK_THAT(ddpsim({"explain", "bucket", "nonsense"}).err,
+             Catch::StartsWith("ddpsim: unknown key \"nonsense\""));
+}
+
+TEST_CASE("what people see is explained before keys of files that programs write",
+          "[tools][explain]") {
+  const std::string fits = ddpsim({"explain", "fits"}).out;
+  CHECK_THAT(fits, Catch::StartsWith("Fits\n  whether a step takes no more memory"));
+  const std::size_t column = fits.find("\ncolumn peak memory, fits\n"),
+                    singular = fits.find("\nFit\n"), key = fits.find("\ncalibration.fits\n");
+  CHECK(column < singular);
+  CHECK(singular < key);
+  CHECK(key != std::string::npos);
+  // A key that people write goes first.
+  CHECK_THAT(ddpsim({"explain", "price"}).out, Catch::StartsWith("cluster.price\n"));
+}
+
 TEST_CASE("a plural is explained as its singular", "[tools][explain]") {
   CHECK_THAT(ddpsim({"explain", "buckets"}).out,
              Catch::StartsWith("training.buckets\n") &&

@@ -114,6 +114,20 @@ TEST_CASE("tune says first that the step it speaks of does not fit", "[tools][fi
   CHECK_THAT(small.out + small.err, !Catch::Contains("fit in memory"));
 }
 
+TEST_CASE("the JSON of tune says whether the recommended step fits, as that of run does",
+          "[tools][fits][tune]") {
+  const Scratch scratch;
+  const auto verdict = [&](const std::string& file, Words more) {
+    Words words{"tune", file, "--json", "-", "-q"};
+    words.insert(words.end(), more.begin(), more.end());
+    return done(words).json().at("fits_device");
+  };
+  CHECK(verdict(first_example, {}) == true);
+  CHECK(verdict(first_example, {"--set", "workload.batch=128"}) == false);
+  // A profile does not say what autograd keeps.
+  CHECK(verdict(shipped("examples/own-profile.yaml"), {}).is_null());
+}
+
 TEST_CASE("tables of what varies have the band of each step, and say how far such were off",
           "[tools][fits][band]") {
   const Words vary{"run",   first_example,        "--vary", "training.bucket_cap=1MiB,25MiB",

@@ -400,5 +400,33 @@ TEST_CASE("a log of ranks on several nodes is the network of a ready cluster by 
   CHECK_THAT(imported(log_of_hosts(8, [](int) { return "node-0"; })), !Catch::Contains("\nnodes:"));
 }
 
+TEST_CASE("a log of nodes of unequal size says how many ranks each has",
+          "[tools][import_nccl][cluster]") {
+  const Scratch scratch;
+  const auto imported = [&](int ranks) {
+    scratch.write("log.txt",
+                  log_of_hosts(ranks, [](int host) { return fmt::format("node-{}", host); }));
+    const Outcome outcome =
+        ddpsim({"import", "nccl-tests", "log.txt", "-o", "link.yaml"}, scratch.folder());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return content_of(scratch.path("link.yaml"));
+  };
+  CHECK_THAT(imported(16), !Catch::Contains("--ranks-per-node"));
+  // Eight on the first, four on the second.
+  CHECK_THAT(imported(12),
+             Catch::Contains("\n# measured on nodes of 8 and 4 ranks: give --ranks-per-node 8,4 "
+                             "beside this link\n") &&
+                 Catch::Contains("\nranks: 12\n") && Catch::Contains("\nnodes: 2\n"));
+  const Outcome run = ddpsim({"run", first_example, "--link", "link.yaml", "--ranks-per-node",
+                              "8,4", "--set", "compare=[flat]", "--json", "-"},
+                             scratch.folder());
+  CAPTURE(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(run.json().at("ranks") == 12);
+  CHECK(run.json().at("cluster").at("law") == "table");
+  CHECK_THAT(run.err, !Catch::Contains("were measured"));
+}
+
 }  // namespace
 }  // namespace ddpsim

@@ -15,6 +15,9 @@ const std::string timed_profile =
     "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 2 ms\nparameters:\n"
     "  - {name: w, shape: [1000], ready: 2 ms}\n";
 
+const std::string a_calibration =
+    "format: ddpsim.calibration/1\nranks: 2\nsynchronous: true\nend: ddpsim.calibration/1\n";
+
 struct Slip {
   std::string what;
   std::string content;                 ///< of s.yaml
@@ -123,10 +126,78 @@ const std::vector<Slip>& slips() {
        workload + "cluster: {device: a100-80}\n",
        {"sweep", "s.yaml", "--vary", "workload.batch=1", "--cluster=nosuch"},
        "--cluster nosuch: unknown name \"nosuch\"; known: "},
-      {"a file without a device as the cluster",
+      {"a scenario as the cluster",
        workload + "cluster: {device: a100-80}\n",
        {"run", "s.yaml", "--cluster", "./s.yaml"},
-       "--cluster ./s.yaml: missing key \"device\""},
+       "--cluster ./s.yaml: ./s.yaml is a scenario, not a cluster: put what its key \"cluster\" "
+       "holds into a file of its own"},
+      {"a file without a device as the cluster",
+       "ranks_per_node: 2\n",
+       {"run", first_example, "--cluster", "s.yaml"},
+       "--cluster s.yaml: missing key \"device\""},
+      {"a scenario as the model",
+       workload + cluster,
+       {"run", "s.yaml", "--set", "workload.model=s.yaml"},
+       "--set workload.model=s.yaml: s.yaml is a scenario, not a model: a command takes it by "
+       "itself, such as `ddpsim run s.yaml`"},
+      {"a calibration as the link",
+       a_calibration,
+       {"run", first_example, "--link", "s.yaml"},
+       "--link s.yaml: s.yaml is a calibration, not a link: give it as --set "
+       "cluster.calibration=s.yaml, or to validate as --calibration s.yaml"},
+      {"a calibration as the device",
+       a_calibration,
+       {"run", first_example, "--device", "s.yaml"},
+       "--device s.yaml: s.yaml is a calibration, not a device: give it as --set "
+       "cluster.calibration=s.yaml, or to validate as --calibration s.yaml"},
+      {"a calibration as the scenario",
+       a_calibration,
+       {"run", "s.yaml"},
+       "s.yaml is a calibration, not a scenario: give it beside a scenario, as --set "
+       "cluster.calibration=s.yaml, or to validate as --calibration s.yaml"},
+      {"a calibration to tune",
+       a_calibration,
+       {"tune", "s.yaml"},
+       "s.yaml is a calibration, not a scenario: give it beside a scenario, as --set "},
+      {"a link without its mark as the scenario",
+       "kind: ethernet\nbandwidth: 1 GB/s\n",
+       {"run", "s.yaml"},
+       "s.yaml is a link, not a scenario: give it beside a scenario, as --link s.yaml"},
+      {"a link as the device",
+       "source: a switch\nkind: ethernet\nbandwidth: 1 GB/s\n",
+       {"run", first_example, "--device", "s.yaml"},
+       "--device s.yaml: s.yaml is a link, not a device: give it as --link s.yaml"},
+      {"a link as the calibration",
+       "kind: ethernet\nbandwidth: 1 GB/s\n",
+       {"run", first_example, "--set", "cluster.calibration=s.yaml"},
+       "--set cluster.calibration=s.yaml: s.yaml is a link, not a calibration: give it as --link "
+       "s.yaml"},
+      {"a device as the scenario",
+       "base: h100-sxm\nmemory: 100 GiB\nmemory_bandwidth: 4 TB/s\n",
+       {"run", "s.yaml"},
+       "s.yaml is a device, not a scenario: give it beside a scenario, as --device s.yaml"},
+      {"a cluster as the scenario",
+       "device: h100-sxm\nranks_per_node: 8\nintra_node: nvlink4\n",
+       {"run", "s.yaml"},
+       "s.yaml is a cluster, not a scenario: give it beside a scenario, as --cluster s.yaml"},
+      {"a model as the scenario",
+       "family: mlp\nwidths: [8, 8]\n",
+       {"run", "s.yaml"},
+       "s.yaml is a model, not a scenario: give it beside a scenario, as --set "
+       "workload.model=s.yaml"},
+      {"a profile as the link",
+       timed_profile,
+       {"run", first_example, "--link", "s.yaml"},
+       "--link s.yaml: s.yaml is a workload profile, not a link: give it as --set "
+       "workload.model=s.yaml"},
+      {"a result as the scenario",
+       "{\"format\": \"ddpsim.run/1\", \"scenario\": \"x\"}\n",
+       {"run", "s.yaml"},
+       "s.yaml is a file of the format ddpsim.run/1, not a scenario"},
+      {"a device with a slip stays a device",
+       "base: h100-sxm\nmemroy: 80 GiB\n",
+       {"run", first_example, "--device", "s.yaml"},
+       "s.yaml:2:1: memroy: unknown key; did you mean \"memory\"?"},
       {"ranks that fill no whole nodes",
        workload + "cluster: {device: a100-80}\n",
        {"run", "s.yaml", "--cluster", "dgx-h100", "--ranks", "12"},
@@ -183,6 +254,19 @@ TEST_CASE("errors say what to write", "[tools][bad_input]") {
     CHECK_THAT(scratch.without_folder(outcome.err), Catch::StartsWith("ddpsim: " + slip.told));
     CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
   }
+}
+
+TEST_CASE("a file of another kind is told at the place that names it", "[tools][bad_input]") {
+  const Scratch scratch;
+  scratch.write("c.yaml", a_calibration);
+  scratch.write("s.yaml", workload +
+                              "cluster: {device: a100-80, ranks_per_node: 2, intra_node: "
+                              "c.yaml}\n");
+  const Outcome outcome = ddpsim({"run", "s.yaml"}, scratch.folder());
+  CHECK(outcome.code == 2);
+  CHECK_THAT(scratch.without_folder(outcome.err),
+             Catch::StartsWith("ddpsim: s.yaml:2:59: cluster.intra_node: c.yaml is a calibration, "
+                               "not a link: give it as "));
 }
 
 TEST_CASE("what a scenario is made of is told with the command that makes one",

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/reference.hpp"
@@ -11,13 +12,16 @@
 namespace ddpsim {
 namespace {
 
+constexpr std::size_t most_words = 8;  ///< of what has a name of several words
+
 const Usage explain_usage{
     "ddpsim explain [flags] [WORD...]",
     "Says what a key of a YAML file means: its type, unit and default, where its rule "
     "comes from, and an\nexample. WORD is the key's dotted path, or the end of one, in any case of "
     "letters. It may also be a name\nthat a key can take (H100-SXM, a strategy, a comm hook), a "
-    "word of the tables (exposed, MFU; all are in\ndocs/glossary.md), or a key of the JSON and CSV "
-    "that commands write (step_low_ms). Without WORD, lists the\nkeys of all formats.",
+    "word of the tables (exposed, step low ms; all are\nin docs/glossary.md), or a key of the JSON "
+    "and CSV that commands write (step_low_ms). Several words are one if such a\nname has them "
+    "all. Without WORD, lists the keys of all formats.",
     "ddpsim explain training.bucket_cap"};
 
 /// The keys of results, once for each meaning, with the groups of `ddpsim list results` that have
@@ -59,11 +63,15 @@ int explain_command(const std::vector<std::string>& arguments) {
   }
   if (options.files.empty()) fmt::print("{}", key_tree());
   const std::vector<GlossaryEntry> results = result_keys();
+  // "ddpsim explain bucket cap" is of two words that are one.
   std::string text;
-  for (const std::string& key : options.files) {
-    text += text.empty() ? "" : "\n";
-    text += explanation(key, results);
-  }
+  if (options.files.size() > 1 && options.files.size() <= most_words)
+    text = known_explanation(fmt::format("{}", fmt::join(options.files, " ")), results);
+  if (text.empty())
+    for (const std::string& key : options.files) {
+      text += text.empty() ? "" : "\n";
+      text += explanation(key, results);
+    }
   fmt::print("{}", text);
   return exit_done;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "model/cost/calibration_fit.hpp"
 #include "scenarios/reader/input_error.hpp"
@@ -71,6 +72,19 @@ int nodes_of(const std::vector<NcclTestsRun>& runs) {
   const bool alike = std::all_of(runs.begin(), runs.end(),
                                  [&](const NcclTestsRun& run) { return run.nodes == nodes; });
   return alike && nodes > 1 ? nodes : 0;
+}
+
+/// How to say the cluster of a table that was measured on nodes of unequal size, which a link does
+/// not tell; "" where they are alike, or not the same in all runs.
+std::string unequal_nodes_note(const std::vector<NcclTestsRun>& runs) {
+  const std::vector<int>& ranks = runs.front().ranks_of_nodes;
+  const bool same = std::ranges::all_of(
+      runs, [&](const NcclTestsRun& run) { return run.ranks_of_nodes == ranks; });
+  if (!same || ranks.empty() ||
+      std::ranges::all_of(ranks, [&](int each) { return each == ranks.front(); }))
+    return "";
+  return fmt::format("measured on nodes of {} ranks: give --ranks-per-node {} beside this link",
+                     fmt::join(ranks, " and "), fmt::join(ranks, ","));
 }
 
 /// The median time of each size, out of place if that was measured.
@@ -199,6 +213,8 @@ Imported import_nccl_tests(const ImportRequest& request) {
   log.link.table_ranks = checked_ranks(runs, request.file);
   log.link.table_nodes = nodes_of(runs);
   fill_table(runs, request.file, log);
+  if (std::string note = unequal_nodes_note(runs); !note.empty())
+    log.notes.push_back(std::move(note));
   fit_ring(log);
   log.link.source = source_of(runs, log.link, request.file);
 

@@ -83,6 +83,7 @@ class LogReader {
     hosts_.clear();
     if (run().rows.empty()) {
       run().ranks = run().programs = run().nodes = 0;
+      run().ranks_of_nodes.clear();
       return;
     }
     runs_.emplace_back();
@@ -158,6 +159,10 @@ class LogReader {
     for (const auto& [host, of_host] : hosts_) devices += of_host.size();
     const bool told_apart = group_ranks_.size() < 2 && run().ranks == static_cast<int>(devices);
     run().nodes = told_apart ? static_cast<int>(hosts_.size()) : 0;
+    run().ranks_of_nodes.clear();
+    if (told_apart)
+      for (const auto& [host, of_host] : hosts_)
+        run().ranks_of_nodes.push_back(static_cast<int>(of_host.size()));
   }
 
   /// `prefixed`: other words stood before it.

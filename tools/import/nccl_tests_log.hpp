@@ -28,7 +28,8 @@ struct NcclTestsRun {
   std::string operation;               ///< "all_reduce"; "" if the log does not name it
   std::string program = "nccl-tests";  ///< or "rccl-tests", AMD's
   int ranks = 0;                       ///< listed devices that reduce together; 0: none are listed
-  int nodes = 0;        ///< hosts of these devices; 0: not told apart, or several groups reduce
+  int nodes = 0;  ///< hosts of these devices; 0: not told apart, or several groups reduce
+  std::vector<int> ranks_of_nodes{};  ///< of each of these hosts, by their names; empty: unknown
   int programs = 0;     ///< how often rank 0 is listed: more than once, and each program is alone
   std::string device;   ///< of rank 0
   std::string version;  ///< of nccl-tests, "2.19.6"; "" if not said

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@
 #include "tools/report/records/throughput_fields.hpp"
 #include "tools/report/reports/best.hpp"
 #include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/described_report.hpp"
 #include "tools/report/reports/throughput_report.hpp"
 #include "tools/report/writers/csv.hpp"
 #include "tools/report/writers/json_writer.hpp"
@@ -187,20 +189,55 @@ std::optional<std::size_t> least_of_unfit(const PointResults& results) {
   return least;
 }
 
-/// A line on the cluster of the first point; nothing where the scenario refuses that point.
-std::string first_cluster(const Sweep& sweep) {
+/// The scenario at a point; none where it refuses that point.
+std::optional<Scenario> accepted_at(const Sweep& sweep, std::size_t point) {
   std::vector<Setting> settings = sweep.set;
-  for (Setting& setting : sweep.grid.settings(0)) settings.push_back(std::move(setting));
+  for (Setting& setting : sweep.grid.settings(point)) settings.push_back(std::move(setting));
+  try {
+    return read_scenario(sweep.file, settings);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+/// A line on the cluster of the first point.
+std::string first_cluster(const Sweep& sweep, const Scenario& first) {
   const std::vector<Axis>& axes = sweep.grid.axes();
   const bool varies = std::any_of(axes.begin(), axes.end(), [](const Axis& axis) {
     return axis.key == "cluster" || axis.key.rfind("cluster.", 0) == 0;
   });
-  try {
-    return fmt::format("\n{}{}", varies ? "the first: " : "",
-                       cluster_text(read_scenario(sweep.file, settings)));
-  } catch (const InputError&) {
-    return "";
+  return fmt::format("\n{}{}", varies ? "the first: " : "", cluster_text(first));
+}
+
+bool says_model(const std::string& key) {
+  return key == "workload" || key == "workload.model";
+}
+
+/// What descriptions of the points' models say of autocast and checkpoints. A model is read once;
+/// of a large grid the first points tell.
+std::string described_modes(const Sweep& sweep, const std::optional<Scenario>& first) {
+  constexpr std::size_t most_looked_at = 10'000, most_refused = 64;
+  const bool varies =
+      std::ranges::any_of(sweep.grid.axes(), [](const Axis& axis) { return says_model(axis.key); });
+  if (first && !varies) return described_modes_text(*first);
+  std::size_t refused = 0;
+  std::map<std::string, std::string> known;  // by what varies of the model
+  std::vector<ModesAtPoint> looked_at;
+  for (std::size_t point = 0; point < std::min(sweep.grid.points(), most_looked_at); ++point) {
+    const std::vector<Setting> settings = sweep.grid.settings(point);
+    std::string model;
+    for (const Setting& setting : settings)
+      if (says_model(setting.key)) model += setting.value + "\n";
+    auto found = known.find(model);
+    if (found == known.end()) {
+      const std::optional<Scenario> scenario = accepted_at(sweep, point);
+      if (!scenario && ++refused == most_refused) break;
+      if (!scenario) continue;
+      found = known.emplace(model, described_modes_text(*scenario)).first;
+    }
+    looked_at.push_back({settings, found->second});
   }
+  return described_modes_text(looked_at, sweep.grid.points());
 }
 
 }  // namespace
@@ -249,11 +286,13 @@ Page sweep_page(const Sweep& sweep, const PointResults& results, const std::opti
     points += each.known() ? 1 : 0;
   }
   const bool all = best || rows <= most_rows_shown;
+  const std::optional<Scenario> first = accepted_at(sweep, 0);
   Page page;
   page.add(Paragraph{
       fmt::format("{}: {} of {} points{}{}", sweep.file, points, sweep.grid.points(),
                   all ? "" : "; the shortest step of each strategy (--csv FILE holds all rows)",
-                  first_cluster(sweep))});
+                  first ? first_cluster(sweep, *first) : "")});
+  page.add(Paragraph{described_modes(sweep, first)});
   page.add(rows_table(sweep, results, all, best));
   return page;
 }

@@ -210,8 +210,10 @@ TEST_CASE("a calibration that was cut off is refused, wherever that was",
 }
 
 TEST_CASE("a calibration is refused where it is wrong", "[scenarios][calibration_reader]") {
-  CHECK(refused(with("format", "format: ddpsim.link/1")) ==
+  CHECK(refused(with("format", "format: ddpsim.calibration/2")) ==
         "c.yaml:1:9: format: expected ddpsim.calibration/1");
+  CHECK(refused(with("format", "format: ddpsim.link/1")) ==
+        "c.yaml is a link, not a calibration: give it as --link c.yaml");
   CHECK(refused(with("ranks", "ranks: 0")) ==
         "c.yaml:10:8: ranks: expected a whole number from 1 to 1024, got \"0\"");
   CHECK(refused(with("ranks", "ranks: 99999999999999999999")) ==

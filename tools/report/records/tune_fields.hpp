@@ -5,6 +5,7 @@
 #include <array>
 
 #include "tools/report/records/step_fields.hpp"
+#include "tools/report/records/throughput_fields.hpp"
 
 namespace ddpsim::fields {
 
@@ -151,6 +152,7 @@ inline constexpr std::array of_tune{&format,
                                     &highest_cap_bytes,
                                     &regret,
                                     &corners,
+                                    &fits_device,
                                     &link_factor,
                                     &compute_factor};
 

@@ -1,9 +1,12 @@
 #include "tools/report/reports/described_report.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "tools/report/records/described_fields.hpp"
+#include "tools/study/point_notes.hpp"
 
 namespace ddpsim {
 namespace {
@@ -27,6 +30,21 @@ std::string attention_text(const Described& described) {
   return text;
 }
 
+/// What a description was made with that a user may have forgotten: autocast and checkpoints.
+std::vector<std::string> modes_of(const Described& described) {
+  std::vector<std::string> modes;
+  if (described.compute) {
+    const bool narrow = size_of(*described.compute) < size_of(DType::fp32);
+    modes.push_back(fmt::format("most products in {}{}", name_of(*described.compute),
+                                narrow ? ", as under autocast" : ""));
+  }
+  if (described.recomputed > 0)
+    modes.push_back(fmt::format(
+        "with activation checkpoints: the backward pass runs {} distinct kernel{} again",
+        described.recomputed, described.recomputed == 1 ? "" : "s"));
+  return modes;
+}
+
 }  // namespace
 
 std::string described_text(const Scenario& scenario) {
@@ -36,18 +54,27 @@ std::string described_text(const Scenario& scenario) {
   if (!described.source.empty()) text += " by " + described.source;
   if (described.sequence > 0) text += fmt::format("; {} tokens a sample", described.sequence);
   text += attention_text(described);
-  if (described.compute) {
-    const bool narrow = size_of(*described.compute) < size_of(DType::fp32);
-    text += fmt::format("; most products in {}{}", name_of(*described.compute),
-                        narrow ? ", as under autocast" : "");
-  }
-  if (described.recomputed > 0)
-    text += fmt::format(
-        "; with activation checkpoints: the backward pass runs {} distinct kernel{} again",
-        described.recomputed, described.recomputed == 1 ? "" : "s");
+  for (const std::string& mode : modes_of(described)) text += "; " + mode;
   text += "\n";
   for (const std::string& note : described.notes) text += fmt::format("- {}\n", note);
   return text + partial_text(scenario);
+}
+
+std::string described_modes_text(const Scenario& scenario) {
+  if (!scenario.described) return "";
+  const std::vector<std::string> modes = modes_of(*scenario.described);
+  return modes.empty() ? "" : fmt::format("described: {}", fmt::join(modes, "; "));
+}
+
+std::string described_modes_text(const std::vector<ModesAtPoint>& looked_at, std::size_t points) {
+  const bool alike = std::ranges::all_of(
+      looked_at, [&](const ModesAtPoint& point) { return point.text == looked_at.front().text; });
+  if (alike) return looked_at.empty() ? "" : looked_at.front().text;
+  PointNotes notes;
+  for (const ModesAtPoint& point : looked_at)
+    notes.add(point.settings, point.text.empty() ? std::vector<std::string>{}
+                                                 : std::vector<std::string>{point.text});
+  return fmt::format("{}", fmt::join(notes.lines(points), "\n"));
 }
 
 Record described_entry(const Scenario& scenario) {

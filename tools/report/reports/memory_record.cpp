@@ -53,6 +53,13 @@ StepMemory memory_of(const Scenario& scenario, const Training& training, const S
   return step_memory(scenario.workload, scenario.optimizer, training, schedule);
 }
 
+FieldValue fits_value(const Scenario& scenario, const StepMemory& memory) {
+  const Bytes device = scenario.cluster.device.memory;
+  if (device <= Bytes{}) return {};
+  if (!fits(memory.peak, device)) return false;
+  return memory.activations ? FieldValue(true) : FieldValue();
+}
+
 Record memory_record(const Scenario& scenario, const StepMemory& memory) {
   const Bytes device = scenario.cluster.device.memory;
   Record record, at_peak;

@@ -13,6 +13,9 @@ namespace ddpsim {
 /// What a schedule of `training` takes of each rank's memory.
 StepMemory memory_of(const Scenario& scenario, const Training& training, const Schedule& schedule);
 
+/// Is the step's memory within the device's, with the margin? Nothing if that is not known.
+FieldValue fits_value(const Scenario& scenario, const StepMemory& memory);
+
 Record memory_record(const Scenario& scenario, const StepMemory& memory);
 
 /// A line for people: the most that any of the steps takes, when, and of what it consists.

@@ -14,14 +14,6 @@ namespace {
 
 constexpr double hour = 3600, billion = 1e9, million = 1e6;
 
-/// Is the step's memory within the device's, with the margin? Nothing if that is not known.
-FieldValue is_within(const Scenario& scenario, const StepMemory& memory) {
-  const Bytes device = scenario.cluster.device.memory;
-  if (device <= Bytes{}) return {};
-  if (!fits(memory.peak, device)) return false;
-  return memory.activations ? FieldValue(true) : FieldValue();
-}
-
 FieldValue share_of(Duration reference, Duration step) {
   if (reference == Duration::zero()) return {};
   return in_seconds(reference) / in_seconds(step);
@@ -79,7 +71,7 @@ Record throughput_record(const Scenario& scenario, const Result& result) {
       .add(fields::communication_share,
            std::max(0.0, in_seconds(exposed(metrics, *result.none)) / seconds))
       .add(fields::fits_device,
-           is_within(scenario, memory_of(scenario, training, result.step->schedule)));
+           fits_value(scenario, memory_of(scenario, training, result.step->schedule)));
   if (const auto samples = samples_of(scenario, training)) {
     add_rates(found, scenario, seconds, *samples);
     add_cost(found, scenario, seconds, million, samples->samples,

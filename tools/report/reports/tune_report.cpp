@@ -8,6 +8,7 @@
 #include "model/ddp/build_schedule.hpp"
 #include "tools/report/records/memory_fields.hpp"
 #include "tools/report/records/ms_text.hpp"
+#include "tools/report/records/throughput_fields.hpp"
 #include "tools/report/records/tune_fields.hpp"
 #include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/cluster_report.hpp"
@@ -306,6 +307,7 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
       fmt::format("{}\n{}: {} gradients, {}\n{}", scenario.name,
                   shown_name(scenario.workload.name, "model"), scenario.workload.parameters.size(),
                   to_string(scenario.workload.gradient_size()), cluster_text(scenario))});
+  page.add(Paragraph{described_modes_text(scenario)});
   if (const std::string unfit = unfit_before_verdict(scenario, tuning); !unfit.empty())
     page.add(Paragraph{unfit});
   page.add(choices_table(tuning));
@@ -331,6 +333,7 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
 
 Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowledge& knowledge) {
   const auto& partition = tuning.best_partition;
+  const StepMemory memory = recommended_memory(scenario, tuning);
   List caps, corners;
   for (const Choice& choice : tuning.caps)
     caps.emplace_back(choice_record(choice).add(fields::highest_cap_bytes, highest_cap_of(choice)));
@@ -370,7 +373,8 @@ Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowled
       .add(fields::caps, std::move(caps))
       .add(fields::regret, tuning.advice.regret)
       .add(fields::corners, std::move(corners))
-      .add(fields::memory, memory_record(scenario, recommended_memory(scenario, tuning)));
+      .add(fields::fits_device, fits_value(scenario, memory))
+      .add(fields::memory, memory_record(scenario, memory));
   return record;
 }
 

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "model/cost/collective.hpp"
+#include "scenarios/reader/input_error.hpp"
 #include "sim/predict/step_sequence.hpp"
 #include "tools/report/records/sweep_fields.hpp"
 #include "tools/report/records/throughput_fields.hpp"
@@ -16,6 +18,7 @@
 #include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/best.hpp"
 #include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/described_report.hpp"
 #include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/results.hpp"
 #include "tools/report/reports/throughput_report.hpp"
@@ -214,6 +217,19 @@ void sort_by(Table& table, const Field& best) {
   });
 }
 
+/// Are all-reduces taken from a measured table? It holds for the NICs that it was measured with.
+bool is_priced_by_table(const CalibratedCluster& cluster) {
+  return CollectiveLaw(cluster).name() == std::string("table");
+}
+
+/// What the user calls the network of a combination: the value that `cluster.inter_node` takes
+/// there, or, where that does not vary, the name of the link.
+std::string name_of_network(const VariedRun& varied) {
+  for (const Setting& setting : varied.settings)
+    if (setting.key == "cluster.inter_node") return shown(setting.value);
+  return shown_name(varied.run.scenario.cluster.inter_node.name, "link");
+}
+
 bool has_comm_hooks(const Variants& variants) {
   return std::ranges::any_of(variants.runs, [](const VariedRun& varied) {
     return std::ranges::any_of(varied.run.compared,
@@ -277,6 +293,10 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
   page.add(Paragraph{fmt::format("{}\n{}{}{}", scenario.name,
                                  network == scenario.name ? "" : network + "\n",
                                  others ? "the first: " : "", cluster_text(scenario))});
+  std::vector<ModesAtPoint> modes;
+  for (const VariedRun& varied : runs)
+    modes.push_back({varied.settings, described_modes_text(varied.run.scenario)});
+  page.add(Paragraph{described_modes_text(modes, runs.size())});
   const std::vector<Field> keys = key_columns(runs.front().settings);
   const auto priced = std::ranges::find_if(
       runs, [](const VariedRun& varied) { return varied.run.scenario.price.has_value(); });
@@ -386,19 +406,27 @@ List varied_records(const Variants& variants) {
 }
 
 std::vector<std::string> network_notes(const Variants& variants) {
-  std::map<std::string, int> nics;  // of a node, by the network
-  for (const VariedRun& varied : variants.runs)
-    if (const CalibratedCluster& cluster = varied.run.scenario.cluster; cluster.nodes > 1)
-      nics.emplace(cluster.inter_node.name, nics_per_node(cluster));
-  if (std::all_of(nics.begin(), nics.end(),
-                  [&](const auto& each) { return each.second == nics.begin()->second; }))
-    return {};
-  std::string text;
-  for (const auto& [network, count] : nics)
-    text += fmt::format("{}{} has {}", text.empty() ? "" : ", ", network, count);
+  // The networks in the order they appear, each with the NICs that a node has where it is used.
+  std::vector<std::pair<std::string, std::set<int>>> networks;
+  for (const VariedRun& varied : variants.runs) {
+    const CalibratedCluster& cluster = varied.run.scenario.cluster;
+    if (touches(varied.settings, "cluster.inter_node.nics")) return {};  // the user says how many
+    if (cluster.nodes == 1 || is_priced_by_table(cluster)) continue;
+    const std::string name = name_of_network(varied);
+    auto found = std::ranges::find(networks, name, &std::pair<std::string, std::set<int>>::first);
+    if (found == networks.end()) found = networks.insert(found, std::pair(name, std::set<int>{}));
+    found->second.insert(nics_per_node(cluster));
+  }
+  const auto has_as_many = [&](const auto& network) {
+    return network.second == networks.front().second;
+  };
+  if (std::ranges::all_of(networks, has_as_many)) return {};
+  std::vector<std::string> each;
+  for (const auto& [name, nics] : networks)
+    each.push_back(fmt::format("{} has {}", name, fmt::join(nics, " or ")));
   return {fmt::format(
-      "the networks differ in NICs of a node as well: {}; cluster.inter_node.nics makes them alike",
-      text)};
+      "the networks differ in NICs of a node: {}; cluster.inter_node.nics makes them alike",
+      fmt::join(each, ", "))};
 }
 
 std::vector<std::string> price_notes(const Variants& variants) {

@@ -20,8 +20,9 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best = {}
 /// the one they hold for; "" where nothing is known of any.
 std::string varied_accuracy(const Variants& variants);
 
-/// A note where networks of other names have other numbers of NICs in a node: then it is not the
-/// links alone that differ.
+/// A note where the networks that are compared have other numbers of NICs in a node: then it is not
+/// the links alone that differ. None where the user varies the NICs themselves, and nothing of a
+/// network whose all-reduces were measured: its table holds for the NICs that there were.
 std::vector<std::string> network_notes(const Variants& variants);
 
 /// A note where one price, which is no part of what varies, stands for several devices.
