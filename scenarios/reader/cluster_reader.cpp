@@ -313,9 +313,8 @@ void count_listed_nodes(ClusterDraft& cluster, const YamlMap& map) {
   const auto nodes = cluster.given("nodes");
   // A list beside a ready cluster takes the place of that one's `nodes`.
   const bool replaced = map.has("ranks_per_node") && !map.has("nodes");
-  if (nodes && !replaced && cluster.nodes != listed)
-    nodes->fail(fmt::format("ranks_per_node lists {} node{}: write nodes: {}, or leave nodes out",
-                            listed, listed == 1 ? "" : "s", listed));
+  if (nodes && !replaced)
+    check_listed_nodes(*nodes, std::to_string(cluster.nodes), static_cast<std::size_t>(listed));
   cluster.nodes = listed;
 }
 

@@ -52,6 +52,13 @@ bool entry_says(const Yaml& name, std::string_view kind, std::string_view base,
   return false;
 }
 
+/// Does the entry that `name` names, or one that it is based on, list the ranks of each node?
+bool entry_lists_nodes(const Yaml& name) {
+  for (const Entry& entry : entry_with_bases(name, cluster_entries, "system"))
+    if (const auto each = YamlMap(entry.yaml).find("ranks_per_node")) return each->is_list();
+  return false;
+}
+
 /// Puts the size that the scenario's cluster had beside the name of the ready cluster that took its
 /// place.
 void keep_size(Yaml& scenario, const Yaml& before, const std::vector<Setting>& settings) {
@@ -67,6 +74,10 @@ void keep_size(Yaml& scenario, const Yaml& before, const std::vector<Setting>& s
     return is_set(settings, "cluster." + key);
   });
   if (sized || entry_says(*now, cluster_entries, "system", {"nodes", "ranks"})) return;
+  if (entry_lists_nodes(*now) && !is_set(settings, "cluster.ranks_per_node")) return;
+  // Here, where the scenario's own place is still known.
+  if (const auto nodes = had.find("nodes"); listed && nodes)
+    check_listed_nodes(*nodes, nodes->scalar(), each->size());
   if (listed && entry_says(*now, cluster_entries, "system", {"ranks_per_node"})) {
     // Its nodes are of one kind: there are as many of them as before.
     const Yaml nodes = Yaml::of_text(std::to_string(each->size()));
@@ -105,7 +116,19 @@ void make_way(Yaml& scenario, const std::vector<Setting>& settings) {
     scenario.remove({"cluster", "ranks_per_node"});
 }
 
+/// Takes the file's `nodes` out where a setting lists the ranks of each node.
+void make_way_for_list(Yaml& scenario) {
+  const auto each = value_at(scenario, {"cluster", "ranks_per_node"});
+  if (each && each->is_list()) scenario.remove({"cluster", "nodes"});
+}
+
 }  // namespace
+
+void check_listed_nodes(const Yaml& nodes, std::string_view written, std::size_t listed) {
+  if (written != std::to_string(listed))
+    nodes.fail(fmt::format("ranks_per_node lists {} node{}: write nodes: {}, or leave nodes out",
+                           listed, listed == 1 ? "" : "s", listed));
+}
 
 NodesAndRanks divided(int ranks, const ClusterShape& shape) {
   if (shape.nodes && shape.ranks_per_node) {
@@ -144,6 +167,8 @@ void apply_settings(Yaml& scenario, const std::vector<Setting>& settings) {
   const MapDescription& keys = scenario_keys();
   const auto before = value_at(scenario, {"cluster"});
   scenario.apply(whole, &keys);
+  const bool nodes_set = is_set(settings, "cluster.nodes") ||
+                         (!whole.empty() && value_at(scenario, {"cluster", "nodes"}));
   if (!whole.empty() && before) keep_size(scenario, *before, settings);
   scenario.wrap("cluster", "system");
   make_way(scenario, settings);
@@ -151,6 +176,7 @@ void apply_settings(Yaml& scenario, const std::vector<Setting>& settings) {
   scenario.apply(links, &keys);
   if (!links.empty() && link) keep_nics(scenario, *link);
   scenario.apply(rest, &keys);
+  if (is_set(settings, "cluster.ranks_per_node") && !nodes_set) make_way_for_list(scenario);
 }
 
 std::vector<std::string> left_out_by(const std::vector<Setting>& settings, const Yaml& scenario) {

@@ -216,4 +216,15 @@ TEST_CASE("tune says where a saving is smaller than how far steps are off", "[to
   CHECK_THAT(tuned("-0.01 0.01 0 0 0 0 0 0"), !Catch::Contains("The saving of"));
 }
 
+TEST_CASE("the page calls what half of the predictions kept to no band", "[tools][band]") {
+  const Scratch scratch;
+  const Outcome outcome =
+      ddpsim({"run", first_example, "--scaling", "16", "--report", "p.html"}, scratch.folder());
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const std::string page = content_of(scratch.path("p.html"));
+  CHECK_THAT(page, Catch::Contains("half of such predictions were off by at most") &&
+                       !Catch::Contains("within the band around"));
+}
+
 }  // namespace ddpsim

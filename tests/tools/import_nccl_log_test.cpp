@@ -169,8 +169,95 @@ TEST_CASE("a log of nodes of unequal size is not taken for one of nodes of the m
   REQUIRE(outcome.code == 0);
   CHECK(outcome.json().at("ranks_per_node") == 0);
   CHECK_THAT(content_of(scratch.path("site.yaml")),
-             Catch::Contains("4 ranks on 2 nodes of unequal size: write how many each has") &&
-                 !Catch::Contains("\nranks_per_node"));
+             Catch::Contains("4 ranks on 2 nodes of unequal size, and the log does not tell how "
+                             "many each has: write them into its empty list") &&
+                 Catch::Contains("\nranks_per_node: []\n"));
+  // No command takes it for a cluster of one GPU.
+  const Outcome run = ddpsim(
+      {"run", first_example, "--cluster", "site.yaml", "--device", "h100-sxm"}, scratch.folder());
+  CHECK(run.code == 2);
+  CHECK_THAT(run.err, Catch::Contains("ranks_per_node: expected a number for each node"));
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at))
+    text.replace(at, from.size(), to), at += to.size();
+  return text;
+}
+
+TEST_CASE("a log that tells each node's ranks becomes nodes of unequal size",
+          "[tools][import_nccl_log]") {
+  const Scratch scratch;
+  std::vector<std::string> ranks = recent_ranks();
+  for (std::string& rank : ranks) {
+    const bool second = rank.find("node-2") != std::string::npos;
+    rank = replaced(rank, "localRanks 2", second ? "localRanks 1" : "localRanks 3");
+    rank = replaced(rank, " rank 2 ", " rank 22 ");  // of node-2, to node-1
+    if (rank.find(" rank 22 ") != std::string::npos)
+      rank = replaced(replaced(rank, "node-2", "node-1"), " rank 22 ", " rank 2 ");
+    rank = replaced(rank, "localRanks 1 localRank 0", "localRanks 3 localRank 2");
+  }
+  // Lines of all ranks, or of the first node's alone.
+  for (const std::string& text : {in_turns(ranks), ranks[0]}) {
+    scratch.write("log.txt", text);
+    const Outcome outcome = ddpsim(
+        {"import", "nccl-log", "log.txt", "-o", "site.yaml", "--json", "-"}, scratch.folder());
+    REQUIRE(outcome.code == 0);
+    CHECK(outcome.json().at("ranks_per_node") == Json({3, 1}));
+    CHECK_THAT(content_of(scratch.path("site.yaml")),
+               Catch::Contains("4 ranks on 2 nodes of unequal size: 3 + 1\n") &&
+                   Catch::Contains("\nranks_per_node: [3, 1]\n"));
+    // The command that `next:` names, over a scenario with `nodes: 1`, as init writes it.
+    scratch.write("s.yaml",
+                  "workload: {model: resnet18, batch: 8}\ncluster: {device: a10, nodes: 1, "
+                  "ranks_per_node: 8, intra_node: pcie4}\ncompare: [flat]\n");
+    const Outcome run = ddpsim(
+        {"run", "s.yaml", "--cluster", "site.yaml", "--device", "h100-sxm", "--json", "-", "-q"},
+        scratch.folder());
+    CAPTURE(run.err);
+    REQUIRE(run.code == 0);
+    CHECK(run.json().at("cluster").at("ranks_per_node") == Json({3, 1}));
+  }
+}
+
+TEST_CASE("where a log does not tell how many nodes there are, the next command asks for them",
+          "[tools][import_nccl_log]") {
+  const Scratch scratch;
+  scratch.write("log.txt", replaced(recent_ranks()[0], "nNodes 2 localRanks 2 ", ""));
+  const Outcome outcome =
+      ddpsim({"import", "nccl-log", "log.txt", "-o", "site.yaml"}, scratch.folder());
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.err, Catch::Contains("next: ddpsim run SCENARIO --cluster site.yaml --device "
+                                          "DEVICE --nodes N --ranks-per-node N\n"));
+}
+
+TEST_CASE("of nodes that differ the slowest is written with a note, whatever their order",
+          "[tools][import_nccl_log]") {
+  const Scratch scratch;
+  for (const bool slow_first : {false, true}) {
+    CAPTURE(slow_first);
+    std::vector<std::string> ranks = recent_ranks();
+    for (std::string& rank : ranks)
+      if ((rank.find("node-1") != std::string::npos) == slow_first) {
+        rank = replaced(rank, "50.000000)", "25.000000)");
+        rank = replaced(rank, "[370.8]", "[240.0]");
+        std::string one_card;
+        for (const std::string& line : lines_of(rank))
+          if (line.find("NET/1") == std::string::npos) one_card += line + "\n";
+        rank = one_card;
+      }
+    scratch.write("log.txt", in_turns(ranks));
+    const Outcome outcome = ddpsim({"import", "nccl-log", "log.txt", "-o", "-"}, scratch.folder());
+    REQUIRE(outcome.code == 0);
+    for (const char* line :
+         {"intra_node: nodes have different NVLinks, of which NCCL counts 240 GB/s to 370.8 GB/s "
+          "for a GPU: the slowest is written for all\n",
+          "inter_node: nodes have different networks, from 1 card of 25 GB/s to 2 cards of 50 "
+          "GB/s: the slowest is written for all\n",
+          "\nintra_node: nvlink3\n",
+          "\ninter_node: {kind: infiniband, bandwidth: 25 GB/s, nics: 1}\n"})
+      CHECK_THAT(outcome.out, Catch::Contains(line));
+  }
 }
 
 TEST_CASE("however lines are mixed, marked and spread over files, the cluster is the same",

@@ -188,6 +188,24 @@ TEST_CASE("in-place times count where there are no others", "[tools][import_nccl
   CHECK_THAT(found["notes"].dump(), Catch::Contains("in-place"));
 }
 
+TEST_CASE("a log whose results are all wrong is refused for that, whether it names its operation",
+          "[tools][import_nccl]") {
+  const Scratch scratch;
+  for (const char* line : {"", "# Collective test starting: all_reduce_perf\n"}) {
+    CAPTURE(line);
+    scratch.write("log.txt",
+                  std::string(line) +
+                      "#  Rank  0 Group  0 Pid 1 on n device  0 [0x18] NVIDIA H100 80GB HBM3\n"
+                      "#  Rank  1 Group  0 Pid 2 on n device  1 [0x20] NVIDIA H100 80GB HBM3\n"
+                      "#  size count type redop root time algbw busbw #wrong\n"
+                      "1024 256 float sum -1 10.0 0.10 0.10 7\n"
+                      "2048 512 float sum -1 11.0 0.19 0.19 7\n");
+    const Outcome outcome = ddpsim({"import", "nccl-tests", "log.txt"}, scratch.folder());
+    CHECK(outcome.code == 2);
+    CHECK(outcome.err == "ddpsim: log.txt: no row with a time and right results\n");
+  }
+}
+
 TEST_CASE("rows with wrong results are left out, and said to be", "[tools][import_nccl]") {
   const Scratch scratch;
   scratch.write("log.txt",

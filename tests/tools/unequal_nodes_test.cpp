@@ -96,6 +96,60 @@ TEST_CASE("the flag --ranks-per-node takes a number for each node", "[tools][une
                                ": expected a whole number from 1 to 1024, or one for each node"));
 }
 
+TEST_CASE("a list from elsewhere goes before the nodes of the scenario's file",
+          "[tools][unequal_nodes]") {
+  const Jobs jobs;
+  jobs.scratch.write("site.yaml",
+                     "ranks_per_node: [8, 4]\ndevice: h100-sxm\nintra_node: nvlink4\n"
+                     "inter_node: {base: ib-ndr, nics: 8}\n");
+  const std::string one_node = "8, nodes: 1";  // as init writes it
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"--ranks-per-node", "8,4"},
+        {"--cluster", "dgx-h100", "--ranks-per-node", "8,4"},
+        {"--set", "cluster=dgx-h100", "--set", "cluster.ranks_per_node=[8,4]"},
+        {"--cluster", "site.yaml"}}) {
+    CAPTURE(flags);
+    const Json cluster = jobs.json(one_node, flags)["cluster"];
+    CHECK(cluster["nodes"] == 2);
+    CHECK(cluster["ranks_per_node"] == Json::array({8, 4}));
+  }
+  const Json tuned = jobs.run(one_node, {"tune", "--cluster", "dgx-h100", "--ranks-per-node", "8,4",
+                                         "--json", "-", "-q"})
+                         .json();
+  CHECK(tuned["cluster"]["ranks_per_node"] == Json::array({8, 4}));
+  CHECK_NOTHROW(jobs.run(one_node, {"run", "--vary", "cluster.ranks_per_node=[8,4],[8,8]", "-q"}));
+  // A number of ranks for each node of a file that lists them leaves the scenario's nodes.
+  CHECK(jobs.json("8, nodes: 3", {"--cluster", "site.yaml", "--ranks-per-node", "4"})["ranks"] ==
+        12);
+}
+
+TEST_CASE("nodes that a list contradicts are refused where they stand", "[tools][unequal_nodes]") {
+  const Scratch scratch;
+  scratch.write("site.yaml",
+                "ranks_per_node: [8, 4]\ndevice: h100-sxm\nintra_node: nvlink4\n"
+                "inter_node: {base: ib-ndr, nics: 8}\n");
+  const auto refused = [&](const std::string& ranks, const std::vector<std::string>& flags) {
+    scratch.write("s.yaml", job(ranks));
+    std::vector<std::string> words{"run", "s.yaml"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const Outcome outcome = ddpsim(words, scratch.folder());
+    CHECK(outcome.code == 2);
+    return outcome.err;
+  };
+  const std::string why = ": ranks_per_node lists 2 nodes: write nodes: 2, or leave nodes out\n";
+  CHECK(refused("8, nodes: 1", {"--cluster", "site.yaml", "--nodes", "3"}) ==
+        "ddpsim: --nodes 3" + why);
+  CHECK(refused("8, nodes: 1", {"--cluster", "dgx-h100", "--set", "cluster.nodes=3", "--set",
+                                "cluster.ranks_per_node=[8,4]"}) ==
+        "ddpsim: --set cluster.nodes=3" + why);
+  const std::string whole = "cluster={system: dgx-h100, nodes: 3}";
+  CHECK(refused("8", {"--set", whole, "--ranks-per-node", "8,4"}) ==
+        "ddpsim: --set " + whole + why);
+  const std::size_t column = job("[8, 4], nodes: ").find("}\ncompare") - job("").find("cluster:");
+  CHECK(refused("[8, 4], nodes: 3", {"--cluster", "dgx-h100"}) ==
+        "ddpsim: s.yaml:3:" + std::to_string(column + 1) + ": cluster.nodes" + why);
+}
+
 TEST_CASE("throughput and prices count the ranks that are there", "[tools][unequal_nodes]") {
   const Json run = Jobs().json("[8, 4]");
   for (const Json& result : run["results"]) {

@@ -52,10 +52,12 @@ const Kind& kind_named(const std::string& given) {
 }
 
 /// What to do with the files that were written.
-void tell_next(const Kind& kind, const std::string& profile, const std::string& link) {
+void tell_next(const Kind& kind, const Imported& imported, const std::string& profile,
+               const std::string& link) {
   if (kind.import == import_nccl_log) {
     if (!profile.empty() && profile != "-")
-      note("next: ddpsim run SCENARIO --cluster {} --device DEVICE", profile);
+      note("next: ddpsim run SCENARIO --cluster {} --device DEVICE{}", profile,
+           imported.needed_flags);
     return;
   }
   const bool is_link = kind.import == import_nccl_tests;
@@ -105,7 +107,7 @@ int import_command(const std::vector<std::string>& arguments) {
   outputs.add(output, imported.profile);
   outputs.add(link, imported.link_profile);
   outputs.commit();
-  if (!options.quiet) tell_next(kind, output, link);
+  if (!options.quiet) tell_next(kind, imported, output, link);
   return exit_done;
 }
 

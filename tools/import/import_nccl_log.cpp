@@ -6,9 +6,12 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <optional>
+#include <tuple>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "scenarios/reader/catalogue.hpp"
 #include "scenarios/reader/link_reader.hpp"
@@ -27,6 +30,7 @@ constexpr std::size_t most_listed = 40;  // rows of a table
 /// A cluster as far as a log goes. Texts are YAML.
 struct LoggedSite {
   int nodes = 0, ranks_per_node = 0;  ///< 0: not said
+  std::vector<int> of_each;           ///< ranks of nodes that are not of one size; empty: they are
   std::string intra_node, inter_node, collectives, cpu;
   std::vector<std::string> notes;
 };
@@ -60,14 +64,31 @@ void find_size(const NcclLog& log, LoggedSite& site) {
                     log.ranks, log.seen.size()));
     return;
   }
+  const std::vector<int> listed = ranks_of_nodes(log, site.nodes);
   const int mean = log.ranks / site.nodes;
-  if (log.ranks % site.nodes == 0 && (log.ranks_per_node == 0 || log.ranks_per_node == mean))
+  const bool may_be_mean =
+      log.ranks % site.nodes == 0 && (log.ranks_per_node == 0 || log.ranks_per_node == mean);
+  if (listed.empty() ? may_be_mean : std::ranges::count(listed, mean) == std::ssize(listed))
     site.ranks_per_node = mean;
-  else
+  else if (!listed.empty())
+    site.of_each = listed;
+  const std::string unequal =
+      fmt::format("{} ranks on {} nodes of unequal size", log.ranks, site.nodes);
+  if (!site.of_each.empty())
+    site.notes.push_back(fmt::format("{}: {}", unequal, fmt::join(site.of_each, " + ")));
+  else if (site.ranks_per_node == 0)
     site.notes.push_back(
-        fmt::format("{} ranks on {} nodes of unequal size: write how many each has, as a list such "
-                    "as ranks_per_node: [8, 4]",
-                    log.ranks, site.nodes));
+        unequal +
+        ", and the log does not tell how many each has: write them into its empty list, "
+        "such as ranks_per_node: [8, 4]; until then no command takes this cluster");
+}
+
+/// "8" or "[8, 4]"; "" where the number of nodes is not known, and "[]", which no command takes,
+/// where it is and their sizes are not.
+std::string ranks_text(const LoggedSite& site) {
+  if (site.nodes == 0) return "";
+  if (site.ranks_per_node > 0) return std::to_string(site.ranks_per_node);
+  return fmt::format("[{}]", fmt::join(site.of_each, ", "));
 }
 
 /// That a network is Ethernet because the log does not say what it is.
@@ -84,27 +105,95 @@ void note_assumed_kind(const NcclLog& log, LoggedSite& site) {
         log.network));
 }
 
+/// The cards of a node: how many there are, and the rates that the driver tells of them.
+struct NodeCards {
+  std::size_t count = 0;
+  double slowest = 0, fastest = 0;  ///< in GB/s; 0: not told
+};
+
+NodeCards cards_of(const std::map<std::string, NcclNic>& net_nodes,
+                   const std::map<std::string, NcclNic>& nics) {
+  NodeCards cards{net_nodes.empty() ? nics.size() : net_nodes.size()};
+  for (const auto* each : {&net_nodes, &nics})
+    for (const auto& [name, nic] : *each)
+      if (nic.gb_per_s && *nic.gb_per_s > 0) {
+        cards.slowest = cards.slowest > 0 ? std::min(cards.slowest, *nic.gb_per_s) : *nic.gb_per_s;
+        cards.fastest = std::max(cards.fastest, *nic.gb_per_s);
+      }
+  return cards;
+}
+
+std::string cards_text(const NodeCards& cards) {
+  return fmt::format("{} card{}{}", cards.count, cards.count == 1 ? "" : "s",
+                     cards.slowest > 0 ? " of " + rate_text(cards.slowest) : "");
+}
+
+/// The cards of the node with the slowest network: the least rate of all its cards together.
+NodeCards slowest_cards(const NcclLog& log, LoggedSite& site) {
+  std::vector<NodeCards> all;
+  for (const auto& [name, host] : log.of_hosts)
+    if (const NodeCards cards = cards_of(host.net_nodes, host.nics); cards.count > 0)
+      all.push_back(cards);
+  if (all.empty()) return {};
+  const auto slower = [](const NodeCards& a, const NodeCards& b) {
+    const auto speed = [](const NodeCards& cards) {
+      const auto count = static_cast<double>(cards.count);
+      const double rate =
+          cards.slowest > 0 ? count * cards.slowest : std::numeric_limits<double>::infinity();
+      return std::tuple(rate, count, cards.slowest);
+    };
+    return speed(a) < speed(b);
+  };
+  const auto [least, most] = std::minmax_element(all.begin(), all.end(), slower);
+  if (cards_text(*least) != cards_text(*most))
+    site.notes.push_back(
+        fmt::format("inter_node: nodes have different networks, from {} to {}: the slowest is "
+                    "written for all",
+                    cards_text(*least), cards_text(*most)));
+  return *least;
+}
+
+/// The NVLink of the node that has the slowest, as NCCL counts it.
+NcclHost slowest_nvlink(const NcclLog& log, LoggedSite& site) {
+  std::optional<NcclHost> least, most;
+  for (const auto& [name, host] : log.of_hosts) {
+    if (host.nvlink_gb_per_s <= 0) continue;
+    if (!least || host.nvlink_gb_per_s < least->nvlink_gb_per_s) least = host;
+    if (!most || host.nvlink_gb_per_s > most->nvlink_gb_per_s) most = host;
+  }
+  if (!least) return {};
+  if (rate_text(least->nvlink_gb_per_s) != rate_text(most->nvlink_gb_per_s))
+    site.notes.push_back(
+        fmt::format("intra_node: nodes have different NVLinks, of which NCCL counts {} to {} for a "
+                    "GPU: the slowest is written for all",
+                    rate_text(least->nvlink_gb_per_s), rate_text(most->nvlink_gb_per_s)));
+  return *least;
+}
+
 /// "nvlink4", or a mapping; "" where the log does not say.
 std::string link_inside(const NcclLog& log, LoggedSite& site) {
+  const NcclHost nvlink = slowest_nvlink(log, site);
   const bool by_nvlink =
-      log.nvlink_gb_per_s > 0 || (log.ring_search && log.ring_search->intra_path == "NVL");
+      nvlink.nvlink_gb_per_s > 0 || (log.ring_search && log.ring_search->intra_path == "NVL");
   const double searched =
       log.ring_search ? log.ring_search->channels * log.ring_search->intra_gb_per_s : 0;
-  if (by_nvlink && log.nvlink_gb_per_s > 0) {
-    const std::vector<std::string> names = links_counted_as(log.nvlink_gb_per_s, log.nvswitch);
+  if (by_nvlink && nvlink.nvlink_gb_per_s > 0) {
+    const std::vector<std::string> names =
+        links_counted_as(nvlink.nvlink_gb_per_s, nvlink.nvswitch);
     if (names.size() == 1) {
       site.notes.push_back(fmt::format(
           "intra_node: NCCL counts {} of NVLink for a GPU, as for {}, whose line rate and latency "
           "are the catalogue's",
-          rate_text(log.nvlink_gb_per_s), names.front()));
+          rate_text(nvlink.nvlink_gb_per_s), names.front()));
       return names.front();
     }
     site.notes.push_back(fmt::format(
         "intra_node: {} is what NCCL counts for the NVLink of a GPU, which is below the line rate: "
         "the log does not say that",
-        rate_text(log.nvlink_gb_per_s)));
+        rate_text(nvlink.nvlink_gb_per_s)));
     return fmt::format("{{kind: nvlink, bandwidth: {0}, nccl_bandwidth: {0}{1}}}",
-                       rate_text(log.nvlink_gb_per_s), log.nvswitch ? ", nvswitch: true" : "");
+                       rate_text(nvlink.nvlink_gb_per_s),
+                       nvlink.nvswitch ? ", nvswitch: true" : "");
   }
   const auto has = [&](std::string_view transport) {
     return std::any_of(log.transports.begin(), log.transports.end(),
@@ -130,42 +219,37 @@ std::string link_inside(const NcclLog& log, LoggedSite& site) {
 }
 
 std::string link_between(const NcclLog& log, LoggedSite& site) {
-  const auto& nics = log.net_nodes.empty() ? log.nics : log.net_nodes;
+  const NodeCards cards = slowest_cards(log, site);
   const std::string kind = log.infiniband && !log.roce ? "infiniband" : "ethernet";
   if (log.infiniband && log.roce)
     site.notes.emplace_back(
         "inter_node: cards of InfiniBand and of RoCE: which of them ranks use is not told apart");
-  std::optional<double> rate;
-  bool alike = true;
-  for (const auto* each : {&log.net_nodes, &log.nics})
-    for (const auto& [name, nic] : *each)
-      if (nic.gb_per_s) {
-        alike = alike && (!rate || std::abs(*rate - *nic.gb_per_s) < 1e-3);
-        rate = std::min(rate.value_or(*nic.gb_per_s), *nic.gb_per_s);
-      }
   const std::string count =
-      nics.empty() ? "" : fmt::format(", nics: {}", std::min<std::size_t>(nics.size(), 1024));
+      cards.count == 0 ? "" : fmt::format(", nics: {}", std::min<std::size_t>(cards.count, 1024));
   const auto link = [&](double gb_per_s) {
     note_assumed_kind(log, site);
     return fmt::format("{{kind: {}, bandwidth: {}{}}}", kind, rate_text(gb_per_s), count);
   };
-  if (!alike)
-    site.notes.emplace_back("inter_node: cards of several rates: the slowest stands for all");
-  if (rate && *rate > 0) {
-    site.notes.push_back(fmt::format(
-        "inter_node: {} is the rate that the driver tells NCCL of a card{}", rate_text(*rate),
-        log.network == "Socket" ? "; where it tells none, NCCL takes 1.25 GB/s" : ""));
-    return link(*rate);
+  if (cards.fastest - cards.slowest >= 1e-3)
+    site.notes.push_back(
+        fmt::format("inter_node: a node has cards of {} and of {}: the slowest stands for all",
+                    rate_text(cards.slowest), rate_text(cards.fastest)));
+  if (cards.slowest > 0) {
+    site.notes.push_back(
+        fmt::format("inter_node: {} is the rate that the driver tells NCCL of a card{}",
+                    rate_text(cards.slowest),
+                    log.network == "Socket" ? "; where it tells none, NCCL takes 1.25 GB/s" : ""));
+    return link(cards.slowest);
   }
-  if (log.ring_search && log.ring_search->inter_gb_per_s > 0 && !nics.empty()) {
+  if (log.ring_search && log.ring_search->inter_gb_per_s > 0 && cards.count > 0) {
     const double of_card = log.ring_search->channels * log.ring_search->inter_gb_per_s /
-                           static_cast<double>(nics.size());
+                           static_cast<double>(cards.count);
     site.notes.push_back(
         fmt::format("inter_node: {} is what NCCL's search found for a card, {} channels of {} over "
                     "{} cards: an "
                     "estimate, and no line rate",
                     rate_text(of_card), log.ring_search->channels,
-                    rate_text(log.ring_search->inter_gb_per_s), nics.size()));
+                    rate_text(log.ring_search->inter_gb_per_s), cards.count));
     return link(of_card);
   }
   site.notes.emplace_back(
@@ -250,7 +334,7 @@ std::string site_yaml(const LoggedSite& site, const std::string& source) {
     if (!value.empty() && value != "0") text += fmt::format("{}: {}\n", key, value);
   };
   add("nodes", std::to_string(site.ranks_per_node > 0 ? site.nodes : 0));
-  add("ranks_per_node", std::to_string(site.ranks_per_node));
+  add("ranks_per_node", ranks_text(site));
   add("intra_node", site.intra_node);
   add("inter_node", site.inter_node);
   add("cpu", site.cpu);
@@ -366,7 +450,8 @@ Imported import_nccl_log(const ImportRequest& request) {
                    {"nccl", log.version},
                    {"ranks", log.ranks},
                    {"nodes", site.nodes},
-                   {"ranks_per_node", site.ranks_per_node},
+                   {"ranks_per_node",
+                    site.of_each.empty() ? LogJson(site.ranks_per_node) : LogJson(site.of_each)},
                    {"channels", log.channels},
                    {"rings", log.rings},
                    {"trees", log.trees},
@@ -377,6 +462,7 @@ Imported import_nccl_log(const ImportRequest& request) {
   add_collectives(log, imported);
   imported.json["notes"] = site.notes;
   imported.profile = site_yaml(site, source);
+  if (site.nodes == 0) imported.needed_flags = " --nodes N --ranks-per-node N";
   std::string below;
   for (const std::string& note : site.notes) below += fmt::format("note: {}\n", note);
   imported.page.add(Paragraph{imported.profile.substr(imported.profile.find("source: ")) + below});

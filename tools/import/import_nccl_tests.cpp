@@ -31,9 +31,15 @@ struct AllReduceLog {
   std::optional<std::pair<double, double>> residual;  ///< median and worst, of the ring law
 };
 
+[[noreturn]] void refuse_without_rows(const std::string& file) {
+  throw InputError(fmt::format("{}: no row with a time and right results", file));
+}
+
 /// Refuses what is no all-reduce among several ranks; the ranks of all runs, 0 if not told.
 int checked_ranks(const std::vector<NcclTestsRun>& runs, const std::string& file) {
   std::set<int> ranks;
+  const bool all_wrong =
+      std::ranges::all_of(runs, [](const NcclTestsRun& run) { return run.rows.empty(); });
   for (const NcclTestsRun& run : runs) {
     const std::string operation = operation_of(run);
     if (ranks_of(run) == 1)
@@ -42,6 +48,8 @@ int checked_ranks(const std::vector<NcclTestsRun>& runs, const std::string& file
                       "started, each "
                       "ran alone: build {} with MPI=1",
                       file, run.program));
+    // The operation is told from columns of rows with right results.
+    if (operation.empty() && all_wrong) refuse_without_rows(file);
     if (operation.empty())
       throw InputError(
           fmt::format("{}: the log does not say which operation it is of, and its columns fit "
@@ -103,8 +111,7 @@ void fill_table(const std::vector<NcclTestsRun>& runs, const std::string& file, 
     for (const NcclTestsRow& row : run.rows)
       if (const auto& time = out_of_place ? row.out_of_place : row.in_place)
         times[row.size].push_back(*time);
-  if (times.empty())
-    throw InputError(fmt::format("{}: no row with a time and right results", file));
+  if (times.empty()) refuse_without_rows(file);
   std::size_t most = 0;
   for (const auto& [size, of_size] : times) {
     most = std::max(most, of_size.size());

@@ -15,7 +15,8 @@ struct Imported {
   Page page;
   nlohmann::ordered_json json;
   std::string profile;
-  std::string link_profile;  ///< of a trace, if wanted
+  std::string link_profile;    ///< of a trace, if wanted
+  std::string needed_flags{};  ///< what a command needs beside `profile`, such as " --nodes N"
 };
 
 /// One function for each kind. `profile` is left empty unless `wanted`. `model` names the network

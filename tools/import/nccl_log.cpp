@@ -440,6 +440,7 @@ class NcclLogReader {
     first(log.nodes, said.nodes);
     log.ranks_per_node = std::max(log.ranks_per_node, said.ranks_per_node);
     if (rank.rank) log.seen.insert(*rank.rank);
+    merge_host(rank, log);
     for (const std::string& host : said.hosts)
       if (log.hosts.size() < most_of_each) log.hosts.insert(host);
     first(log.channels, said.channels);
@@ -449,18 +450,29 @@ class NcclLogReader {
       if (std::int64_t* all = entry_of(log.transports, name)) *all += count;
     if (!log.ring_search) log.ring_search = said.ring_search;
     if (!log.tree_search) log.tree_search = said.tree_search;
-    log.nvlink_gb_per_s = std::max(log.nvlink_gb_per_s, said.nvlink_gb_per_s);
-    log.nvswitch = log.nvswitch || said.nvswitch;
     if (log.network.empty()) log.network = said.network;
     if (log.cpu.empty()) log.cpu = said.cpu;
-    if (log.nics.empty()) log.nics = said.nics;
-    if (log.net_nodes.empty()) log.net_nodes = said.net_nodes;
     log.infiniband = log.infiniband || said.infiniband;
     log.roce = log.roce || said.roce;
     if (log.table.empty()) log.table = said.table;
     if (log.taken.empty()) log.taken = said.taken;
     if (log.calls.empty()) log.calls = said.calls;
     log.environment.insert(said.environment.begin(), said.environment.end());
+  }
+
+  /// Ranks come in their order.
+  void merge_host(const RankLines& rank, NcclLog& log) {
+    const NcclLog& said = rank.said;
+    NcclHost* host =
+        entry_of(log.of_hosts, said.hosts.empty() ? std::string() : *said.hosts.begin());
+    if (host == nullptr) return;
+    if (host->seen == 0) host->first_rank = rank.rank.value_or(0);
+    ++host->seen;
+    host->ranks = std::max(host->ranks, said.ranks_per_node);
+    host->nvlink_gb_per_s = std::max(host->nvlink_gb_per_s, said.nvlink_gb_per_s);
+    host->nvswitch = host->nvswitch || said.nvswitch;
+    if (host->nics.empty()) host->nics = said.nics;
+    if (host->net_nodes.empty()) host->net_nodes = said.net_nodes;
   }
 
   std::unordered_map<std::string, std::vector<RankLines>> processes_;
@@ -502,6 +514,28 @@ NcclLog read_nccl_log(const std::vector<std::string>& files) {
                     "... Init COMPLETE\": set NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING or take it out",
                     name));
   return log;
+}
+
+std::vector<int> ranks_of_nodes(const NcclLog& log, int nodes) {
+  const bool all_seen = log.seen.size() == static_cast<std::size_t>(log.ranks);
+  std::vector<std::pair<int, int>> by_first;  // first rank, ranks
+  std::int64_t left = log.ranks;
+  for (const auto& [name, host] : log.of_hosts) {
+    const int ranks = host.ranks > 0 ? host.ranks : all_seen ? host.seen : 0;
+    if (ranks == 0) return {};
+    by_first.emplace_back(host.first_rank, ranks);
+    left -= ranks;
+  }
+  const auto missing =
+      static_cast<std::int64_t>(nodes) - static_cast<std::int64_t>(by_first.size());
+  if (missing == 1 && left > 0)
+    by_first.emplace_back(log.ranks, static_cast<int>(left));
+  else if (missing != 0 || left != 0)
+    return {};
+  std::sort(by_first.begin(), by_first.end());
+  std::vector<int> ranks;
+  for (const auto& node : by_first) ranks.push_back(node.second);
+  return ranks;
 }
 
 }  // namespace ddpsim

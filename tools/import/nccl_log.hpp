@@ -43,6 +43,16 @@ struct NcclSearch {
   std::string intra_path;  ///< inside of a node: "NVL", "PIX", "SYS"
 };
 
+/// What the ranks of one host say of their node.
+struct NcclHost {
+  int first_rank = 0;          ///< the lowest whose lines are there
+  int ranks = 0;               ///< of the node, as NCCL counts them; 0: not said
+  int seen = 0;                ///< ranks whose lines are there
+  double nvlink_gb_per_s = 0;  ///< of one GPU, as NCCL counts it; 0: no NVLink, or not said
+  bool nvswitch = false;
+  std::map<std::string, NcclNic> nics, net_nodes;  ///< as NcclLog has them
+};
+
 /// The largest communicator of a log.
 struct NcclLog {
   std::string version;  ///< "2.18.5"; "" if not said
@@ -51,11 +61,13 @@ struct NcclLog {
   int ranks_per_node = 0;  ///< of the first rank's node; 0: not said
   std::set<int> seen;      ///< ranks whose lines are there
   std::set<std::string> hosts;
-  int channels = 0;                     ///< for collectives; 0: not said
-  std::vector<std::vector<int>> rings;  ///< [channel] ranks in order, as far as the line goes
-  int trees = 0;                        ///< [channel] how many trees the first rank stands in
+  std::map<std::string, NcclHost> of_hosts;  ///< by the host's name, "" if lines have none
+  int channels = 0;                          ///< for collectives; 0: not said
+  std::vector<std::vector<int>> rings;       ///< [channel] ranks in order, as far as the line goes
+  int trees = 0;                             ///< [channel] how many trees the first rank stands in
   std::map<std::string, std::int64_t> transports;  ///< "NET/IB/GDRDMA": connections
   std::optional<NcclSearch> ring_search, tree_search;
+  // Of one rank; of all of a node they are in `of_hosts`.
   double nvlink_gb_per_s = 0;  ///< of one GPU, as NCCL counts it; 0: no NVLink, or not said
   bool nvswitch = false;
   std::string network;                       ///< "IB", "Socket", "AWS Libfabric"; "" if not said
@@ -77,6 +89,10 @@ struct NcclLog {
 /// files hold. Throws InputError for a file that cannot be read, and where no file has a line of a
 /// communicator.
 NcclLog read_nccl_log(const std::vector<std::string>& files);
+
+/// How many ranks each of so many nodes has, in the order of their first ranks; a last node whose
+/// lines are not there has the ranks that are left. Empty where the log does not tell.
+std::vector<int> ranks_of_nodes(const NcclLog& log, int nodes);
 
 /// A line of NCCL, without what stands before: launchers, log stores, the time.
 struct NcclLine {

@@ -47,8 +47,9 @@ void add_scaling_pictures(Page& page, const std::vector<ScalingCurve>& curves,
   }
   page.add(Picture{
       steps.title, plot_picture(steps), "",
-      accuracy ? fmt::format("Each rank keeps its batch. Half of such predictions lay within the "
-                             "band around {}: {:.1f} % on {} measured rows ({}).",
+      accuracy ? fmt::format("Each rank keeps its batch. The shaded range around {} is the median "
+                             "error: half of such predictions were off by at most {:.1f} %, on {} "
+                             "measured rows ({}).",
                              steps.curves.back().name, 100 * accuracy->median_error, accuracy->rows,
                              accuracy->rows_of)
                : "Each rank keeps its batch. How far such predictions are off is not known."});
