@@ -1,6 +1,5 @@
 #include "python/bindings/questions.hpp"
 
-#include <algorithm>
 #include <chrono>
 
 #include <fmt/format.h>
@@ -15,8 +14,8 @@
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/hooks_log.hpp"
 #include "tools/report/reports/listing.hpp"
-#include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/results.hpp"
+#include "tools/report/reports/said_notes.hpp"
 #include "tools/report/reports/schedule_report.hpp"
 #include "tools/report/reports/score_report.hpp"
 #include "tools/report/reports/tune_report.hpp"
@@ -24,10 +23,10 @@
 #include "tools/report/writers/json_writer.hpp"
 #include "tools/report/writers/output.hpp"
 #include "tools/report/writers/text_writer.hpp"
-#include "tools/study/memory_advice.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/settings.hpp"
 #include "tools/sweep/point_threads.hpp"
+#include "tools/sweep/sweep_notes.hpp"
 #include "tools/sweep/sweep_results.hpp"
 
 namespace ddpsim {
@@ -54,12 +53,6 @@ Json answer(Json record, Json rows, const Page& page, const Notes& notes = {}) {
           {"text", text_of(page, page_columns)},
           {"summary", text_of(beginning_of(page), page_columns)},
           {"notes", notes}};
-}
-
-void add_each_once(Notes& notes, Notes more) {
-  for (std::string& line : more)
-    if (std::find(notes.begin(), notes.end(), line) == notes.end())
-      notes.push_back(std::move(line));
 }
 
 /// A cap as DistributedDataParallel's arguments have it, in MiB.
@@ -141,13 +134,9 @@ std::string run_answer(const Question& question, const RunRequest& request,
   const MoreOfSteps more = more_of(run, request);
   Table rows{csv_columns(more.request)};
   for (const Record& row : csv_rows(run, more)) rows.add(row);
-  Notes notes = cluster_notes(run.scenario, question.set);
-  add_each_once(notes, run_warnings(run));
-  if (!is_workload_profile(question.file) &&
-      memory_warnings(run.scenario, run.named()).size() == run.compared.size())
-    if (const std::string advice = memory_advice(question.file, question.set); !advice.empty())
-      add_each_once(notes, {advice});
-  Json found = answer(json_of(run_record(run, more)), json_of(rows), run_page(run, more), notes);
+  const Notes notes = run_notes(run, question.file, question.set);
+  Json found =
+      answer(json_of(run_record(run, more, notes)), json_of(rows), run_page(run, more), notes);
   if (extras.trace) found["trace"] = chrome_trace(run.scenario, run.named());
   if (extras.hooks) found["hooks"] = hooks_of(run);
   if (extras.page)
@@ -162,14 +151,12 @@ std::string vary_answer(const Question& question, const std::vector<std::string>
   const std::optional<Field> sorted_by = sorting(best);
   const Grid grid(axes_of(axes));
   const Variants variants = run_variants(question.file, question.set, grid, question.laws_only);
-  Notes notes = network_notes(variants);
-  add_each_once(notes, memory_notes(variants, question.file, question.set));
+  Notes notes = notes_on_all(variants, question.file, question.set);
   if (!variants.refused.empty())
     notes.push_back(fmt::format(
         "{} of {} points are refused; the first, {}: {}", variants.refused.size(), grid.points(),
         short_label(variants.refused.front().settings), variants.refused.front().problem));
-  add_each_once(notes, varied_notes(variants, question.set));
-  return one_line(answer(json_of(varied_records(variants)),
+  return one_line(answer(json_of(varied_records(variants, question.set)),
                          json_of(varied_table(variants, sorted_by)),
                          varied_page(variants, sorted_by), notes));
 }
@@ -190,12 +177,11 @@ std::string tune_answer(const Question& question, const TuneRequest& request, co
   TuneOptions options = tune_options(request, scenario);
   options.progress = tell;
   const Tuning tuning = tune(priced.model, scenario.training, options);
-  Notes notes = cluster_notes(scenario, question.set);
-  add_each_once(notes, tune_warnings(scenario, tuning));
+  const Notes notes = tune_notes(scenario, tuning, question.file, question.set);
   const Knowledge knowledge = knowledge_of(scenario, priced.fit);
   const Page page = with_accuracy(
       with_calibration(tune_page(scenario, tuning, options, knowledge), priced.fit), knowledge);
-  Json found = answer(json_of(tune_record(scenario, tuning, knowledge)),
+  Json found = answer(json_of(tune_record(scenario, tuning, knowledge, notes)),
                       json_of(caps_table(tuning)), page, notes);
   if (scenario.training.bucket_rule == BucketRule::torch) {
     const DdpArguments made = ddp_arguments(tuning, options, scenario.training, scenario.workload);
@@ -252,8 +238,9 @@ std::string sweep_answer(const Question& question, const std::vector<std::string
 
 std::string answer_of(const Sweep& sweep, const PointResults& results, const std::string& best,
                       Notes notes) {
-  add_each_once(notes, memory_notes(sweep, results));
-  Json record = Json::parse(sweep_json(sweep, results));
+  const Notes of_sweep = sweep_notes(sweep, results);
+  Json record = Json::parse(sweep_json(sweep, results, of_sweep));
+  add_each_once(notes, of_sweep);
   Json rows = record.value("rows", Json::array());
   return one_line(
       answer(std::move(record), std::move(rows), sweep_page(sweep, results, sorting(best)), notes));

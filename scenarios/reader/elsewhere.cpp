@@ -7,6 +7,7 @@
 
 #include "scenarios/reader/format.hpp"
 #include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/suits.hpp"
 
 namespace ddpsim {
 namespace {
@@ -119,24 +120,43 @@ constexpr std::array words{
     Word{"deepspeed", zero_hooks},
 };
 
+/// The spelling of a number that is written here as it is there.
+constexpr std::string_view as_it_is = "{}";
+
+/// Is a value of the other program's key, which is a number there, meant for ours? "auto" is what
+/// programs take for a number that they find out themselves; another text is of another key.
+bool is_meant(const Elsewhere& elsewhere, const Yaml& value) {
+  const std::string& given = value.scalar();
+  return elsewhere.value != as_it_is || !value.is_scalar() || given == "auto" ||
+         parse_number(given).has_value();
+}
+
 /// "DistributedDataParallel's bucket_cap_mb is training.bucket_cap here".
 std::string is_here(const Elsewhere& elsewhere, const std::string& path) {
   return fmt::format("{}{}{} is {} here", elsewhere.owner, elsewhere.owner.empty() ? "" : " ",
                      elsewhere.name, path);
 }
 
-/// "DistributedDataParallel's bucket_cap_mb is training.bucket_cap here: write bucket_cap: 25 MiB".
-std::string told(const Elsewhere& elsewhere, const std::string& path, const std::string& key,
+/// The value `given` as our key has it; "" where that depends, or is not worth repeating.
+std::string our_value(const Elsewhere& elsewhere, const std::string& given) {
+  constexpr std::size_t most = 40;  // characters of a value worth repeating
+  if (elsewhere.value == "-" || given.empty() || given.size() > most) return "";
+  if (elsewhere.value.empty()) return given;
+  if (elsewhere.value != as_it_is && !parse_number(given)) return "";
+  return fmt::format(fmt::runtime(elsewhere.value), given);
+}
+
+/// "DistributedDataParallel's bucket_cap_mb is training.bucket_cap here: write bucket_cap: 25 MiB";
+/// a value that our key does not take, such as "auto", is told as such, with one that it does.
+std::string told(const Elsewhere& elsewhere, const std::string& path, const KeyDescription& key,
                  const Yaml& value) {
   std::string text = is_here(elsewhere, path);
-  constexpr std::size_t most = 40;  // characters of a value worth repeating
-  if (value.is_scalar() && elsewhere.value != "-") {
-    const std::string& given = value.scalar();
-    if (elsewhere.value.empty() && given.size() <= most)
-      text += fmt::format(": write {}: {}", key, given);
-    else if (!elsewhere.value.empty() && given.size() <= most && parse_number(given))
-      text += fmt::format(": write {}: {}", key, fmt::format(fmt::runtime(elsewhere.value), given));
-  }
+  const std::string ours = value.is_scalar() ? our_value(elsewhere, value.scalar()) : "";
+  if (!ours.empty() && suits(key.type, ours))
+    text += fmt::format(": write {}: {}", key.name, ours);
+  else if (!ours.empty())
+    text += fmt::format(", which does not take {}: write a value such as {}: {}", shown(ours),
+                        key.name, example_value(key));
   return text + (elsewhere.note.empty() ? "" : "; " + elsewhere.note);
 }
 
@@ -167,10 +187,10 @@ std::string told_elsewhere(const std::string& name, const Yaml& value, const Map
                         const KeyDescription& key) {
     const Elsewhere* elsewhere = spelt_so(key, name);
     if (elsewhere == nullptr || of_here) return;
-    if (elsewhere->value == "{}" && !parse_number(value.scalar())) return;
+    if (!is_meant(*elsewhere, value)) return;
     // If several keys fit, the one of this very mapping counts.
     of_here = &map == &here;
-    if (text.empty() || of_here) text = told(*elsewhere, path, key.name, value);
+    if (text.empty() || of_here) text = told(*elsewhere, path, key, value);
   };
   for (const Format& format : all_formats())
     if (text.empty()) walk(format.root(), look);

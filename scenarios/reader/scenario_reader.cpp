@@ -116,6 +116,8 @@ Scenario read(const Yaml& root, const std::filesystem::path& file) {
   Scenario scenario;
   scenario.file = file.string();
   scenario.name = file.stem().string();
+  // What is missing from a mapping may stand beside it.
+  YamlMap(root).refuse_misplaced(scenario_keys());
   scenario_map().read(root, scenario);
   return scenario;
 }

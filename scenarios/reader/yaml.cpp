@@ -13,6 +13,7 @@
 #include "scenarios/reader/format.hpp"
 #include "scenarios/reader/json_escapes.hpp"
 #include "scenarios/reader/memory_file.hpp"
+#include "scenarios/reader/misplaced.hpp"
 #include "scenarios/reader/quantity_text.hpp"
 #include "scenarios/reader/seal.hpp"
 #include "scenarios/reader/yaml_merge.hpp"
@@ -36,9 +37,14 @@ std::string unknown_key(const std::string& name, const Yaml& value,
                         const MapDescription& description) {
   const std::vector<std::string> known = description.key_names();
   std::string problem = "unknown key";
-  if (const std::string told = told_elsewhere(name, value, description); !told.empty())
+  const std::string guess = nearest(name, known);
+  std::string told = told_elsewhere(name, value, description);
+  if (told.empty())
+    told = told_misplaced(name, value, description, guess.empty() ? Depth::any : Depth::shallow);
+  if (told.empty() && guess.empty()) told = told_as_value(name, value, description);
+  if (!told.empty())
     problem += "; " + told;
-  else if (const std::string guess = nearest(name, known); !guess.empty())
+  else if (!guess.empty())
     problem += fmt::format("; did you mean \"{}\"?", guess);
   std::string list;
   for (const std::string& key : known) list += (list.empty() ? "" : ", ") + key;
@@ -302,14 +308,20 @@ void Yaml::remove(const std::vector<std::string>& path) {
   changes_ = std::make_shared<Changes>(std::move(changes));
 }
 
-void Yaml::fail(std::string_view problem) const {
+const Setting* Yaml::setting() const {
   const std::vector<Setting>& overrides = changes_->overrides;
   // Where a key is changed several times, the last change counts.
   for (auto change = overrides.rbegin(); change != overrides.rend(); ++change)
     if (key_ == change->key || key_.rfind(change->key + ".", 0) == 0 ||
         (mark().is_null() &&
          change->key.rfind(key_ + ".", 0) == 0))  // a mapping that the change made
-      throw InputError(fmt::format("{}: {}", setting_text(*change), problem));
+      return &*change;
+  return nullptr;
+}
+
+void Yaml::fail(std::string_view problem) const {
+  if (const Setting* change = setting())
+    throw InputError(fmt::format("{}: {}", setting_text(*change), problem));
   const std::string where =
       fmt::format("{}{}{}", shown_key(key_), key_.empty() ? "" : ": ", problem);
   throw InputError(file_.empty() && mark().is_null() ? where
@@ -527,6 +539,12 @@ void YamlMap::check_needs(const std::vector<YamlMap>& layers, const MapDescripti
 void YamlMap::refuse_unknown(const MapDescription& description) const {
   for (const auto& [name, value] : entries_)
     if (description.find(name) == nullptr)
+      place_of_key(name, value).fail(unknown_key(name, value, description));
+}
+
+void YamlMap::refuse_misplaced(const MapDescription& description) const {
+  for (const auto& [name, value] : entries_)
+    if (description.find(name) == nullptr && belongs_below(name, description))
       place_of_key(name, value).fail(unknown_key(name, value, description));
 }
 

@@ -70,6 +70,9 @@ class Yaml {
   bool is_list() const { return node_.IsSequence(); }
   std::size_t size() const { return node_.size(); }  ///< of a list or a mapping
 
+  /// Did a setting, such as `--set`, give this value, or one in it?
+  bool is_setting() const { return setting() != nullptr; }
+
   std::string text(std::string_view expected) const;
   const std::string& scalar() const { return node_.Scalar(); }  ///< "" if it is none
   bool boolean() const;
@@ -132,6 +135,8 @@ class Yaml {
   /// `map` without what is at the end of that path, the mappings on the path copied.
   static YAML::Node without(const YAML::Node& map, const std::vector<std::string>& steps,
                             std::size_t at, Changes& changes);
+  /// The last setting that gave this value, or one in it; null: none did.
+  const Setting* setting() const;
   /// Where a node stands in its file; null if a change made it.
   static YAML::Mark mark_of(const YAML::Node& node, const Changes& changes);
   YAML::Mark mark() const { return nothing_.value_or(mark_of(node_, *changes_)); }
@@ -162,6 +167,8 @@ class YamlMap {
                           const MapDescription& description);
   static void check_needs(const std::vector<YamlMap>& layers, const MapDescription& description);
   void refuse_unknown(const MapDescription& description) const;
+  /// Refuses a key that is none here, and one of a mapping right below.
+  void refuse_misplaced(const MapDescription& description) const;
 
   const Yaml& node() const { return node_; }
   /// Every key with its value, in file order (for mappings with keys of the user's choice).

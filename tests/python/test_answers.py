@@ -23,6 +23,24 @@ def test_run_says_what_the_program_says(program, scenarios, file):
     assert ddpsim.run(ddpsim.load(scenarios / file)).record == result.record
 
 
+def test_records_have_the_notes(program, scenarios):
+    first, idle = scenarios / 'examples/first.yaml', {'cluster.inter_node': 'ib-hdr'}
+    flag, said = ('--set', 'cluster.inter_node=ib-hdr'), 'inter_node has no effect'
+    run = ddpsim.run(first, set=idle)
+    assert run.record == printed(program, 'run', first, *flag)
+    tuned = ddpsim.tune(first, set=idle)
+    assert tuned.record == printed(program, 'tune', first, *flag)
+    swept = ddpsim.sweep(first, {'workload.batch': [1, 2]}, set=idle)
+    assert swept.record == printed(program, 'sweep', first, *flag, '--vary', 'workload.batch=1,2')
+    for answer in (run, tuned, swept):
+        assert answer.record['notes'] == list(answer.notes) and len(answer.notes) == 1
+        assert answer.notes[0].startswith(said)
+    varied = ddpsim.vary(first, {'workload.batch': [1, 2]}, set=idle)
+    assert varied.record == printed(program, 'run', first, *flag, '--vary', 'workload.batch=1,2')
+    for record in varied.record:
+        assert len(record['notes']) == 1 and record['notes'][0].startswith(said)
+
+
 def test_run_with_all_that_can_be_asked(program, scenarios):
     file = scenarios / 'seeds/cs336-xl-2xh100.yaml'
     result = ddpsim.run(file, set={'compare': ['bucketed'], 'training.bucket_cap': '50 MiB'},

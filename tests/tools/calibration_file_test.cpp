@@ -75,6 +75,50 @@ TEST_CASE("a calibration of CPUs for GPUs, and one that was interrupted, get a n
   CHECK(notes(true, false, "generic-cpu") == std::pair{false, true});
 }
 
+TEST_CASE("the head names the device whose kernels a calibration has, and the link it measured",
+          "[tools][calibration_file]") {
+  const Scratch scratch;
+  Calibration calibration = example();
+  calibration.synchronous = false;
+  calibration.cpu = "NVIDIA H200";
+  calibration.link = "loopback on one GPU";
+  scratch.write("c.yaml", calibration_yaml(calibration));
+  const auto run = [&](const std::string& device, const std::vector<std::string>& more) {
+    scratch.write("s.yaml", "workload: {model: resnet18, batch: 8}\ncluster: {device: " + device +
+                                ", ranks_per_node: 2, intra_node: nvlink4}\n");
+    std::vector<std::string> words{"run", "s.yaml", "--wide"};
+    words.insert(words.end(), more.begin(), more.end());
+    Outcome outcome = ddpsim(words, scratch.folder());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome;
+  };
+  const std::vector<std::string> calibrated{"--set", "cluster.calibration=c.yaml"};
+  const std::string kernels = "; kernels as measured on NVIDIA H200 (cluster.calibration)",
+                    other =
+                        "note: the calibration was measured on NVIDIA H200 and the cluster has ";
+  CHECK_THAT(run("h100-sxm", {}).out, !Catch::Contains("kernels as measured"));
+  // The links are the scenario's, and so are the all-reduces.
+  CHECK_THAT(run("h100-sxm", calibrated).out,
+             Catch::Contains("1 node x 2 h100-sxm by nvlink4, 450 GB/s of line rate per GPU; "
+                             "all-reduce law: nccl" +
+                             kernels));
+  CHECK_THAT(run("h100-sxm", calibrated).err, Catch::Contains(other + "h100-sxm: kernels take"));
+  CHECK_THAT(run("h200", calibrated).out, Catch::Contains(kernels));
+  CHECK_THAT(run("h200", calibrated).err, !Catch::Contains(other));
+  const Outcome whole = run("h100-sxm", {"--vary", "cluster={calibration: c.yaml}"});
+  CHECK_THAT(whole.out, Catch::Contains("1 node x 2 NVIDIA H200 by links as measured, line rate "
+                                        "not known; all-reduce law: table, measured over loopback "
+                                        "on one GPU") &&
+                            !Catch::Contains("kernels as measured"));
+  CHECK_THAT(whole.err, !Catch::Contains(other));
+  // "l4" is no part of "NVIDIA L40S".
+  calibration.cpu = "NVIDIA L40S";
+  scratch.write("c.yaml", calibration_yaml(calibration));
+  CHECK_THAT(run("l4", calibrated).err, Catch::Contains("measured on NVIDIA L40S and the cluster"));
+  CHECK_THAT(run("l40s", calibrated).err, !Catch::Contains("measured on NVIDIA L40S"));
+}
+
 TEST_CASE("a calibration written and read back is equal", "[tools][calibration_file]") {
   CHECK(read_back(example()) == example());
   CHECK(read_back(Calibration{}) == Calibration{});

@@ -307,6 +307,47 @@ TEST_CASE("a setting that does nothing is noted", "[tools][cluster]") {
   CHECK(notes({"run", first_example, "--quiet", "--set", "cluster.inter_node=ib-hdr"}).empty());
 }
 
+TEST_CASE("a link inside nodes beside a table of several nodes is said to do what it does",
+          "[tools][cluster]") {
+  // NCCL opens fewer channels over PCIe than over NVLink, each of which takes a multiprocessor from
+  // kernels: all-reduces that take as long cost a step less there.
+  const Scratch scratch;
+  scratch.write("table.yaml",
+                "kind: infiniband\nranks: 16\nnodes: 2\nall_reduce:\n"
+                "  - {bytes: 1 MiB, time: 100 us}\n  - {bytes: 256 MiB, time: 3 ms}\n");
+  const std::string file =
+      scratch
+          .write("s.yaml",
+                 "workload: {model: gpt2, batch: 8, sequence: 1024, dtype: bf16}\n"
+                 "cluster: {device: a100-80, nodes: 2, ranks_per_node: 8, inter_node: ib-hdr, "
+                 "intra_node: nvlink3}\ncompare: [bucketed]\n")
+          .string();
+  const auto predicted = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"run", file,     "--link", scratch.path("table.yaml").string(),
+                                   "-q",  "--json", "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Json run = ddpsim(words).json();
+    return std::pair{run["results"][0]["step_ms"].get<double>(), run["notes"].dump()};
+  };
+  const std::string does_something =
+                        "intra_node changes no all-reduce, as these are taken from "
+                        "inter_node's measured table, only how much",
+                    idle = "intra_node has no effect: all-reduces are taken from inter_node's";
+  const auto [step, notes] = predicted({});
+  CHECK_THAT(notes, !Catch::Contains("intra_node"));
+  const auto [same_step, same_notes] = predicted({"--link", "nvlink3"});
+  CHECK(same_step == step);
+  CHECK_THAT(same_notes, Catch::Contains(idle));
+  const auto [pcie_step, pcie_notes] = predicted({"--link", "pcie4"});
+  CHECK(pcie_step < step);
+  CHECK_THAT(pcie_notes, Catch::Contains(does_something) && !Catch::Contains(idle));
+  const std::vector<std::string> given{"--set", "cluster.interference={compute_slowdown: 1.1}"};
+  const double given_step = predicted(given).first;
+  const auto [fixed_step, fixed_notes] = predicted({"--link", "pcie4", given[0], given[1]});
+  CHECK(fixed_step == given_step);
+  CHECK_THAT(fixed_notes, Catch::Contains(idle));
+}
+
 TEST_CASE("where the network is not what bounds all-reduces the port that does is named",
           "[tools][cluster]") {
   const auto run = [](const std::string& link) {

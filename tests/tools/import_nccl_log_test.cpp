@@ -3,9 +3,12 @@
 // src/enqueue.cc) and of logs in the issues NVIDIA/nccl 226, 754, 1154, 1189, 1357, 1358, 1412,
 // 1453 and 1595.
 
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "tests/tools/next_command.hpp"
 #include "tests/tools/program.hpp"
 
 namespace ddpsim {
@@ -371,6 +374,70 @@ TEST_CASE("a log that does not say which network it is becomes Ethernet with a n
   CHECK_THAT(content_of(scratch.path("less.yaml")), !Catch::Contains("inter_node: {"));
   CHECK_THAT(none.out, !Catch::Contains("taken as Ethernet") &&
                            Catch::Contains("does not say how fast the cards are"));
+}
+
+TEST_CASE("the next command that is told has a flag for all that the log does not say",
+          "[tools][import_nccl_log]") {
+  const Scratch scratch;
+  /// The command that the import of the log tells, without lines that hold one of `left_out`.
+  const auto next = [&](const std::string& log, const std::vector<std::string>& left_out) {
+    std::string text;
+    for (const std::string& line : lines_of(log))
+      if (std::none_of(left_out.begin(), left_out.end(), [&](const std::string& word) {
+            return line.find(word) != std::string::npos;
+          }))
+        text += line + "\n";
+    scratch.write("log.txt", text);
+    const Outcome outcome =
+        ddpsim({"import", "nccl-log", "log.txt", "-o", "site.yaml"}, scratch.folder());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const std::string command = next_command(outcome);
+    // The head of the file tells the same.
+    CHECK_THAT(content_of(scratch.path("site.yaml")),
+               Catch::Contains(command.substr(command.find("--device"))));
+    return command;
+  };
+  const auto ranks_of_next = [&](const std::string& command) {
+    const Outcome run = follow(command + " --json -", scratch.folder(),
+                               {{"SCENARIO", first_example},
+                                {"DEVICE", "h100-sxm"},
+                                {"--ranks-per-node N,N", "--ranks-per-node 3,1"},
+                                {"--ranks-per-node N", "--ranks-per-node 2"},
+                                {"--nodes N", "--nodes 2"},
+                                {"INTRA_NODE", "nvlink4"},
+                                {"INTER_NODE", "ib-ndr"}});
+    CAPTURE(command, run.err);
+    REQUIRE(run.code == 0);
+    return run.json()["ranks"].get<int>();
+  };
+  const std::string site = "ddpsim run SCENARIO --cluster site.yaml --device DEVICE";
+  const std::string log = in_turns(recent_ranks());
+  const std::vector<std::string> network{"NET/IB : Using", "Using network", "NET[", "NIC/"};
+  const auto with = [](std::vector<std::string> words, const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {next(log, {}), site},
+      {next(log, with(network, {"Pattern"})), site + " --link INTER_NODE"},
+      {next(log, {"Pattern", "maxBw", "NVL["}), site + " --link INTRA_NODE"},
+      {next(log, with(network, {"Pattern", "maxBw", "NVL["})),
+       site + " --link INTRA_NODE --link INTER_NODE"},
+      {next(recent_ranks()[2], {"nNodes"}), site + " --nodes N --ranks-per-node N"}};
+  for (const auto& [command, expected] : cases) CHECK(command == expected);
+  // Each is followed with the cluster that it was told for.
+  CHECK(ranks_of_next(next(log, {})) == 4);
+  CHECK(ranks_of_next(next(log, with(network, {"Pattern"}))) == 4);
+  CHECK(ranks_of_next(next(log, {"Pattern", "maxBw", "NVL["})) == 4);
+  CHECK(ranks_of_next(next(log, with(network, {"Pattern", "maxBw", "NVL["}))) == 4);
+  CHECK(ranks_of_next(next(recent_ranks()[2], {"nNodes"})) == 4);
+  std::string unequal = log;
+  const std::string two = "localRanks 2";
+  for (std::size_t at = unequal.find(two); at != std::string::npos; at = unequal.find(two, at))
+    unequal.replace(at, two.size(), "localRanks 3");
+  CHECK(next(unequal, {}) == site + " --ranks-per-node N,N");
+  CHECK(ranks_of_next(next(unequal, {})) == 4);
 }
 
 TEST_CASE("of several communicators the largest is told of", "[tools][import_nccl_log]") {

@@ -7,6 +7,7 @@
 #include "model/cost/collective.hpp"
 #include "scenarios/reader/link_reader.hpp"
 #include "tests/tools/nccl_tests_text.hpp"
+#include "tests/tools/next_command.hpp"
 #include "tests/tools/program.hpp"
 #include "tools/import/nccl_tests_log.hpp"
 
@@ -444,6 +445,26 @@ TEST_CASE("a log of nodes of unequal size says how many ranks each has",
   CHECK(run.json().at("ranks") == 12);
   CHECK(run.json().at("cluster").at("law") == "table");
   CHECK_THAT(run.err, !Catch::Contains("were measured"));
+}
+
+TEST_CASE("the next command that is told gives the table to the ranks that it is of",
+          "[tools][import_nccl]") {
+  const Scratch scratch;
+  for (const auto& [ranks, size] :
+       {std::pair<int, std::string>{8, ""}, {16, "--nodes 2 "}, {32, "--nodes 4 "}}) {
+    CAPTURE(ranks);
+    scratch.write("log.txt",
+                  log_of_hosts(ranks, [](int host) { return fmt::format("node-{}", host); }));
+    const Outcome imported =
+        ddpsim({"import", "nccl-tests", "log.txt", "-o", "link.yaml"}, scratch.folder());
+    CHECK(next_command(imported) == "ddpsim run SCENARIO " + size + "--link link.yaml");
+    const Outcome run = follow(next_command(imported) + " --json -", scratch.folder(),
+                               {{"SCENARIO", first_example}});
+    CAPTURE(run.err);
+    REQUIRE(run.code == 0);
+    CHECK(run.json()["ranks"] == ranks);
+    CHECK(run.json()["cluster"]["law"] == "table");
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "scenarios/reader/calibration_reader.hpp"
 #include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/profile_reader.hpp"
+#include "tests/tools/next_command.hpp"
 #include "tests/tools/program.hpp"
 #include "tools/import/profile_file.hpp"
 #include "tools/report/reports/calibration_file.hpp"
@@ -72,6 +73,47 @@ TEST_CASE("a profile is written anew as it was, and again the same", "[tools][im
                                       {calibration, "1 tasks"}}) {
     const std::string once = rewritten(scratch, content, word);
     CHECK(rewritten(scratch, once, word) == once);
+  }
+}
+
+TEST_CASE("the next command that is told is one for what the file holds",
+          "[tools][import_profile]") {
+  const Scratch scratch;
+  const auto without = [](std::string text, const std::string& from, const std::string& to) {
+    const std::size_t begin = text.find(from);
+    return text.erase(begin, text.find(to, begin) - begin);
+  };
+  std::string multiplies = calibration;
+  multiplies.insert(multiplies.find("  - {operation"),
+                    "  - {operation: forward, gemm: [64, 256, 128, 1], traffic: 786432 B, type: "
+                    "bf16, time: 83 us}\n");
+  const std::string no_all_reduces = without(multiplies, "all_reduce:", "end:"),
+                    several_nodes = link_profile + "nodes: 2\n",
+                    network = "format: ddpsim.link/1\nkind: ethernet\nbandwidth: 12.5 GB/s\n";
+  const std::string run = "ddpsim run SCENARIO ";
+  for (const auto& [content, expected] : std::vector<std::pair<std::string, std::string>>{
+           {workload_profile, "ddpsim tune out.yaml --device DEVICE --ranks N --link LINK"},
+           {link_profile, run + "--link out.yaml"},
+           {several_nodes, run + "--nodes 2 --link out.yaml"},
+           {network, run + "--nodes N --link out.yaml"},
+           {multiplies, run + "--set 'cluster={calibration: out.yaml}'"},
+           {calibration, run + "--set 'cluster={calibration: out.yaml, device: DEVICE}'"},
+           {no_all_reduces, run + "--set 'cluster={calibration: out.yaml, intra_node: LINK}'"}}) {
+    CAPTURE(content);
+    scratch.write("in.yaml", content);
+    const Outcome imported =
+        ddpsim({"import", "torch-profile", "in.yaml", "-o", "out.yaml"}, scratch.folder());
+    REQUIRE(imported.code == 0);
+    CHECK(next_command(imported) == expected);
+    const Outcome followed = follow(next_command(imported), scratch.folder(),
+                                    {{"SCENARIO", first_example},
+                                     {"DEVICE", "h100-sxm"},
+                                     {"--ranks N", "--ranks 2"},
+                                     {"--nodes N", "--nodes 2"},
+                                     {"LINK", "nvlink4"}});
+    CAPTURE(followed.err);
+    CHECK(followed.code == 0);
+    CHECK_THAT(followed.err, !Catch::Contains("has no effect"));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "scenarios/reader/scenario_reader.hpp"
 #include "tests/not_run.hpp"
 #include "tests/tools/kineto_trace.hpp"
+#include "tests/tools/next_command.hpp"
 #include "tests/tools/program.hpp"
 
 namespace ddpsim {
@@ -211,6 +212,30 @@ TEST_CASE("the all-reduces of a trace are a link profile, and say from whose arr
     // Two of the five sizes, 6,563,840 and 6,637,568 elements, are all but alike: one point.
     CHECK(sizes == std::vector<std::int64_t>{4 * 2'049'000, 4 * 2'431'040,
                                              2 * (6'563'840 + 6'637'568), 4 * 7'875'584});
+  }
+}
+
+TEST_CASE("the next commands that are told of a trace run", "[tools][import_trace]") {
+  const Scratch scratch;
+  scratch.write("t.json", KinetoTrace({}).text());
+  const std::string tune = "ddpsim tune p.yaml --device DEVICE --ranks N --link ";
+  for (const auto& [files, expected] :
+       std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"-o", "p.yaml"}, tune + "LINK"},
+           {{"-o", "p.yaml", "--link-profile", "l.yaml"}, tune + "l.yaml"},
+           {{"--link-profile", "l.yaml"}, "ddpsim run SCENARIO --link l.yaml"}}) {
+    std::vector<std::string> words{"import", "torch-trace", "t.json"};
+    words.insert(words.end(), files.begin(), files.end());
+    const Outcome imported = ddpsim(words, scratch.folder());
+    REQUIRE(imported.code == 0);
+    CHECK(next_command(imported) == expected);
+    const Outcome followed = follow(next_command(imported), scratch.folder(),
+                                    {{"SCENARIO", first_example},
+                                     {"DEVICE", "h100-sxm"},
+                                     {"--ranks N", "--ranks 2"},
+                                     {"LINK", "nvlink4"}});
+    CAPTURE(followed.err);
+    CHECK(followed.code == 0);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "tests/tools/program.hpp"
 
@@ -196,6 +197,17 @@ TEST_CASE("a median error past the tolerance is exit code 3 and one line", "[too
     CHECK(lines_of(outcome.err).size() == 1);
     CHECK_THAT(outcome.err, Catch::Contains("beyond the tolerance of 0.1 %"));
   }
+  // The tolerance as it was given, and enough of the error to tell that it is larger.
+  const double error =
+      ddpsim({"score", seed, "--json", "-"}).json()["median_error"].get<double>() * 100;
+  for (const char* tight : {"0.01", "0.025"})
+    CHECK_THAT(ddpsim({"score", seed, "-q", "--tolerance", tight + std::string("%")}).err,
+               Catch::Contains(fmt::format("beyond the tolerance of {} %", tight)));
+  const std::string near = fmt::format("{:.4f}", error - 0.001);
+  const std::string said = ddpsim({"score", seed, "-q", "--tolerance", near + "%"}).err;
+  const std::string begin = "ddpsim: the median error of ";
+  REQUIRE_THAT(said, Catch::StartsWith(begin));
+  CHECK(std::stod(said.substr(begin.size())) > std::stod(near));
   for (const char* wide : {"10%", "10 %", "0.1"})
     CHECK(ddpsim({"score", seed, "--quiet", "--tolerance", wide}).code == 0);
 }

@@ -449,5 +449,32 @@ TEST_CASE("one price for several devices is noted", "[tools][throughput][vary]")
              !Catch::Contains("cluster.price"));
 }
 
+TEST_CASE("what the note on one price recommends keeps the scenario's nodes",
+          "[tools][throughput][vary]") {
+  const Scratch scratch;
+  const std::string file =
+      scratch
+          .write("s.yaml",
+                 "workload: {model: gpt2, batch: 2, sequence: 256}\ncluster: {system: dgx-a100, "
+                 "nodes: 4, price: 2 USD/h}\ncompare: [bucketed]\n")
+          .string();
+  const std::string said =
+      ddpsim({"run", file, "--vary", "cluster=dgx-a100,dgx-h100", "--set", "cluster.price=2 USD/h"})
+          .err;
+  CAPTURE(said);
+  const std::string flag = "--vary '";
+  const std::size_t begin = said.find(flag);
+  REQUIRE(begin != std::string::npos);
+  const std::size_t from = begin + flag.size();
+  const Json priced = ddpsim({"run", file, "--vary",
+                              said.substr(from, said.find('\'', from) - from), "--json", "-", "-q"})
+                          .json();
+  REQUIRE(priced.size() == 2);
+  for (const Json& each : priced) {
+    CHECK(each["cluster"]["nodes"] == 4);
+    CHECK(each["results"][0]["currency"] == "USD");
+  }
+}
+
 }  // namespace
 }  // namespace ddpsim

@@ -1,4 +1,5 @@
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -51,24 +52,25 @@ const Kind& kind_named(const std::string& given) {
                   given, guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
 }
 
+bool is_kept(const std::string& file) {
+  return !file.empty() && file != "-";
+}
+
+/// `text` with `by` in place of `words`, where it has these.
+std::string with_word(std::string text, const std::string& words, const std::string& by) {
+  const std::size_t at = text.find(words);
+  return at == std::string::npos ? text : text.replace(at, words.size(), by);
+}
+
 /// What to do with the files that were written.
-void tell_next(const Kind& kind, const Imported& imported, const std::string& profile,
-               const std::string& link) {
-  if (kind.import == import_nccl_log) {
-    if (!profile.empty() && profile != "-")
-      note("next: ddpsim run SCENARIO --cluster {} --device DEVICE{}", profile,
-           imported.needed_flags);
-    return;
+void tell_next(const Imported& imported, const std::string& profile, const std::string& link) {
+  if (is_kept(profile)) {
+    std::string next = with_word(imported.next, "FILE", profile);
+    if (is_kept(link)) next = with_word(std::move(next), "--link LINK", "--link " + link);
+    note("next: {}", next);
+  } else if (is_kept(link)) {
+    note("next: ddpsim run SCENARIO --link {}", link);
   }
-  const bool is_link = kind.import == import_nccl_tests;
-  const std::string& links = is_link ? profile : link;
-  const std::string workload = is_link ? "" : profile;
-  const bool written = !links.empty() && links != "-";
-  if (!workload.empty() && workload != "-")
-    note("next: ddpsim tune {} --device DEVICE --ranks N --link {}", workload,
-         written ? links : "LINK");
-  else if (written)
-    note("next: ddpsim run SCENARIO --link {}", links);
 }
 
 }  // namespace
@@ -107,7 +109,7 @@ int import_command(const std::vector<std::string>& arguments) {
   outputs.add(output, imported.profile);
   outputs.add(link, imported.link_profile);
   outputs.commit();
-  if (!options.quiet) tell_next(kind, imported, output, link);
+  if (!options.quiet) tell_next(imported, output, link);
   return exit_done;
 }
 

@@ -4,19 +4,9 @@
 
 #include "scenarios/reader/input_error.hpp"
 #include "scenarios/reader/link_reader.hpp"
+#include "tools/study/known_joins.hpp"
 
 namespace ddpsim {
-namespace {
-
-/// Does a link join nodes? A measured table is of ranks as they were, which are taken as one node
-/// unless it says that they were on several.
-bool joins_nodes(const Link& link) {
-  if (link.table_nodes > 1 && !link.all_reduce.empty()) return true;
-  const bool network = link.kind == LinkKind::ethernet || link.kind == LinkKind::infiniband;
-  return network && link.all_reduce.empty();
-}
-
-}  // namespace
 
 std::array<std::string, 2> links_of(const std::vector<std::string>& given) {
   std::array<std::string, 2> links;

@@ -16,11 +16,10 @@
 #include "tools/report/pages/run_section.hpp"
 #include "tools/report/pages/varied_section.hpp"
 #include "tools/report/reports/best.hpp"
-#include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/hooks_log.hpp"
-#include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/results.hpp"
 #include "tools/report/reports/run_report.hpp"
+#include "tools/report/reports/said_notes.hpp"
 #include "tools/report/reports/vary_report.hpp"
 #include "tools/report/writers/csv.hpp"
 #include "tools/report/writers/json_writer.hpp"
@@ -28,8 +27,6 @@
 #include "tools/report/writers/output.hpp"
 #include "tools/report/writers/progress.hpp"
 #include "tools/study/comparison.hpp"
-#include "tools/study/file_notes.hpp"
-#include "tools/study/memory_advice.hpp"
 #include "tools/study/names.hpp"
 #include "tools/sweep/expected_time.hpp"
 
@@ -169,12 +166,7 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
   check_results(options, {}, more);
   const Grid grid(std::move(axes));
   const Variants variants = watched_variants(options, grid);
-  std::vector<std::string> notes = network_notes(variants);  // each once
-  for (std::string& line : price_notes(variants)) notes.push_back(std::move(line));
-  for (std::string& line : varied_notes(variants, options.set)) notes.push_back(std::move(line));
-  for (std::string& line : memory_notes(variants, options.files[0], options.set))
-    notes.push_back(std::move(line));
-  if (!options.quiet) add_notes(notes);
+  if (!options.quiet) add_notes(notes_on_all(variants, options.files[0], options.set));
   Pages pages(options);
   if (pages.wanted()) {
     Page page = varied_page(variants, sorted_by);
@@ -186,7 +178,8 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
   Outputs outputs;
   pages.add_to(outputs);
   reports.add_to(outputs, "Predicted training steps");
-  outputs.add(options.json, json_text(json_of(varied_records(variants))));
+  if (!options.json.empty())
+    outputs.add(options.json, json_text(json_of(varied_records(variants, options.set))));
   outputs.add(options.csv, csv_of(varied_table(variants, sorted_by)));
   outputs.commit();
   if (variants.refused.empty()) return exit_done;
@@ -220,12 +213,9 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
     last = std::make_unique<const Comparison>(std::move(scenario), options.laws_only);
     const Comparison& run = *last;
     const MoreOfSteps more = more_of(run, flags.request);
-    if (!options.quiet) add_notes(file_notes(file, options.set));
-    if (!options.quiet) add_notes(cluster_notes(run.scenario, options.set));
-    if (!options.quiet) add_notes(run_warnings(run));
-    if (!options.quiet && memory_warnings(run.scenario, run.named()).size() == run.compared.size())
-      if (const std::string advice = memory_advice(file, options.set); !advice.empty())
-        add_notes({advice});
+    std::vector<std::string> notes;
+    if (!options.quiet || !options.json.empty()) notes = run_notes(run, file, options.set);
+    if (!options.quiet) add_notes(notes);
     if (pages.wanted()) pages.add(run_page(run, more));
     if (reports.wanted())
       reports.add(
@@ -233,7 +223,7 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
                       {{}, options.laws_only, options.set}),
           file);
     for (const Record& row : csv_rows(run, more)) rows.add(row);
-    if (!options.json.empty()) records.emplace_back(run_record(run, more));
+    if (!options.json.empty()) records.emplace_back(run_record(run, more, notes));
     add_trace(outputs, options.trace, run.scenario, run.named(), options.traced_ranks());
     if (!flags.log.empty()) hooks = hooks_of(run, wants_json(flags.log));
   }

@@ -6,6 +6,7 @@
 #include "tools/command/command.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/command/reports.hpp"
+#include "tools/command/tolerance.hpp"
 #include "tools/report/pages/score_section.hpp"
 #include "tools/report/reports/score_report.hpp"
 #include "tools/report/writers/csv.hpp"
@@ -89,12 +90,7 @@ int score_command(const std::vector<std::string>& arguments) {
   outputs.commit();
   if (!left_out.empty() && !options.quiet)
     note("{} files lack a row of {} and are left out", left_out.size(), calibrate_on);
-  if (allowed >= 0 && summary.median_error > allowed) {
-    note("ddpsim: the median error of {:.1f} % is beyond the tolerance of {:.1f} %",
-         100 * summary.median_error, 100 * allowed);
-    return exit_tolerance;
-  }
-  return exit_done;
+  return held_to_tolerance(summary.median_error, allowed);
 }
 
 }  // namespace ddpsim

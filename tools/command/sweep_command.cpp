@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "backend/job/rank_environment.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/input_error.hpp"
 #include "sim/tune/parallel.hpp"
 #include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
@@ -16,16 +16,14 @@
 #include "tools/command/pages.hpp"
 #include "tools/command/reports.hpp"
 #include "tools/report/reports/best.hpp"
-#include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/writers/file_lock.hpp"
 #include "tools/report/writers/notes.hpp"
 #include "tools/report/writers/output.hpp"
 #include "tools/report/writers/progress.hpp"
-#include "tools/study/file_notes.hpp"
 #include "tools/study/flag_values.hpp"
-#include "tools/study/point_notes.hpp"
 #include "tools/sweep/expected_time.hpp"
 #include "tools/sweep/point_threads.hpp"
+#include "tools/sweep/sweep_notes.hpp"
 #include "tools/sweep/sweep_reader.hpp"
 #include "tools/sweep/sweep_results.hpp"
 #include "tools/sweep/sweep_section.hpp"
@@ -150,13 +148,14 @@ class SweepFiles {
     const Clock::time_point begin = Clock::now();
     Outputs outputs;
     if (is_plain(options_.csv)) outputs.add(options_.csv, sweep_csv(sweep_, results_));
-    if (is_plain(options_.json)) outputs.add(options_.json, sweep_json(sweep_, results_));
+    if (is_plain(options_.json)) outputs.add(options_.json, sweep_json(sweep_, results_, {}));
     outputs.commit();
     unsaved_ = false;
     next_save_ = Clock::now() +
                  std::max<Clock::duration>(std::chrono::seconds(3), 10 * (Clock::now() - begin));
   }
-  void write_all() const {
+  /// `notes`: what is said beside the results.
+  void write_all(const std::vector<std::string>& notes) const {
     Pages pages(options_);
     if (pages.wanted()) pages.add(sweep_page(sweep_, results_, best_));
     Reports reports(options_);
@@ -167,7 +166,7 @@ class SweepFiles {
     pages.add_to(outputs);
     reports.add_to(outputs, "Sweep");
     if (!options_.csv.empty()) outputs.add(options_.csv, sweep_csv(sweep_, results_));
-    if (!options_.json.empty()) outputs.add(options_.json, sweep_json(sweep_, results_));
+    if (!options_.json.empty()) outputs.add(options_.json, sweep_json(sweep_, results_, notes));
     outputs.commit();
   }
 
@@ -219,23 +218,6 @@ int report_refused(const Sweep& sweep, const PointResults& results) {
   return exit_input;
 }
 
-/// What of the points' clusters has no effect, each once. Of a large grid the first points tell.
-std::vector<std::string> notes_of(const Sweep& sweep) {
-  constexpr std::size_t most_read = 64;
-  PointNotes notes;
-  for (std::size_t point = 0; point < std::min(sweep.grid.points(), most_read); ++point) {
-    const std::vector<Setting> here = sweep.grid.settings(point);
-    std::vector<Setting> settings = sweep.set;
-    settings.insert(settings.end(), here.begin(), here.end());
-    try {
-      notes.add(here, cluster_notes(read_scenario(sweep.file, settings), settings));
-    } catch (const InputError&) {  // the point's row says so
-      notes.add(here, {});
-    }
-  }
-  return notes.lines(sweep.grid.points());
-}
-
 /// Tells how long a large grid will take: beside the bar, or, where nobody sees that, in one line.
 class TimeTeller {
  public:
@@ -263,9 +245,12 @@ class TimeTeller {
 };
 
 /// Computes what is missing and writes it; the exit code.
-int compute(PointThreads& threads, const Sweep& sweep, SweepFiles& files, bool quiet) {
+int compute(PointThreads& threads, const Sweep& sweep, SweepFiles& files,
+            const CommonOptions& options) {
   const Interruptible interruptible;
+  const bool quiet = options.quiet;
   bool interrupted = false;
+  std::vector<std::string> notes;
   try {
     Progress progress(quiet);
     TimeTeller time(files, sweep.grid.points(), quiet || progress.shown());
@@ -284,14 +269,13 @@ int compute(PointThreads& threads, const Sweep& sweep, SweepFiles& files, bool q
           fmt::format("{} of {} points{}", files.done(), sweep.grid.points(), time.rest()),
           static_cast<double>(files.done()) / all);
     }
+    if (!quiet || !options.json.empty()) notes = sweep_notes(sweep, files.results());
   } catch (...) {
     files.save();
     throw;
   }
-  files.write_all();
-  if (!quiet) add_notes(file_notes(sweep.file, sweep.set));
-  if (!quiet) add_notes(notes_of(sweep));
-  if (!quiet) add_notes(memory_notes(sweep, files.results()));
+  files.write_all(notes);
+  if (!quiet) add_notes(notes);
   if (!quiet) add_notes(files.notes());
   if (!quiet) note("{}", files.summary());
   if (files.done() < sweep.grid.points()) {
@@ -313,7 +297,7 @@ int sweep_command(const std::vector<std::string>& arguments) {
   SweepFiles files(sweep, flags.common, flags.best);
   const int threads = std::clamp(static_cast<int>(files.missing().size()), 1, cores);
   PointThreads pool(threads, [&](std::size_t point) { return compute_point(sweep, point); });
-  return compute(pool, sweep, files, flags.common.quiet);
+  return compute(pool, sweep, files, flags.common);
 }
 
 }  // namespace ddpsim

@@ -12,17 +12,15 @@
 #include "tools/command/pages.hpp"
 #include "tools/command/reports.hpp"
 #include "tools/report/pages/tune_section.hpp"
-#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/said_notes.hpp"
 #include "tools/report/reports/tune_report.hpp"
 #include "tools/report/writers/csv.hpp"
 #include "tools/report/writers/json_writer.hpp"
 #include "tools/report/writers/notes.hpp"
 #include "tools/report/writers/output.hpp"
 #include "tools/report/writers/progress.hpp"
-#include "tools/study/file_notes.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/study/measured_rows.hpp"
-#include "tools/study/memory_advice.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/settings.hpp"
 #include "tools/study/tune_request.hpp"
@@ -135,19 +133,6 @@ Training bucketed(Training training, const Choice& choice) {
   return training;
 }
 
-/// That the recommended step does not fit, and what would.
-std::vector<std::string> warnings_of(const Scenario& scenario, const Tuning& tuning,
-                                     const CommonOptions& options) {
-  std::vector<std::string> warnings = tune_warnings(scenario, tuning);
-  if (warnings.empty()) return warnings;
-  std::vector<Setting> bucketed_alone = options.set;
-  std::erase_if(bucketed_alone, [](const Setting& setting) { return setting.key == "compare"; });
-  bucketed_alone.emplace_back("compare", "[bucketed]");
-  if (std::string advice = memory_advice(options.files.front(), bucketed_alone); !advice.empty())
-    warnings.push_back(std::move(advice));
-  return warnings;
-}
-
 }  // namespace
 
 int tune_command(const std::vector<std::string>& arguments) {
@@ -166,8 +151,10 @@ int tune_command(const std::vector<std::string>& arguments) {
   options.prepend(settings_of(flags, options.files.front()));
   const Scenario scenario = read_scenario(options.files.front(), options.set);
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
-  if (!options.quiet) add_notes(file_notes(options.files[0], options.set));
-  if (!options.quiet) add_notes(cluster_notes(scenario, options.set));
+  const bool noted = !options.quiet || !options.json.empty();
+  std::vector<std::string> notes;
+  if (noted) notes = scenario_notes(scenario, options.files.front(), options.set);
+  if (!options.quiet) add_notes(notes);
   TuneOptions tuning_options = tune_options(flags.request, scenario);
   Progress progress(options.quiet);
   tuning_options.progress = [&](const std::string& what, double fraction) {
@@ -178,7 +165,12 @@ int tune_command(const std::vector<std::string>& arguments) {
     throw InputError(
         "--buckets: free partitions are not searched where gradients are of several types or "
         "sparse");
-  if (!options.quiet) add_notes(warnings_of(scenario, tuning, options));
+  if (noted) {
+    const std::vector<std::string> unfit =
+        unfit_notes(scenario, tuning, options.files.front(), options.set);
+    if (!options.quiet) add_notes(unfit);
+    add_each_once(notes, unfit);
+  }
 
   const Knowledge knowledge = knowledge_of(scenario, priced.fit);
   Pages pages(options, {flags.buckets});
@@ -201,7 +193,7 @@ int tune_command(const std::vector<std::string>& arguments) {
   Outputs outputs;
   pages.add_to(outputs);
   reports.add_to(outputs, "Bucket sizes");
-  outputs.add(options.json, json_text(json_of(tune_record(scenario, tuning, knowledge))));
+  outputs.add(options.json, json_text(json_of(tune_record(scenario, tuning, knowledge, notes))));
   outputs.add(options.csv, csv_of(caps_table(tuning)));
   if (!flags.buckets.empty())
     outputs.add(flags.buckets, buckets_yaml(tuning.best_partition->buckets, scenario.workload));

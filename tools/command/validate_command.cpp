@@ -16,6 +16,7 @@
 #include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
 #include "tools/command/reports.hpp"
+#include "tools/command/tolerance.hpp"
 #include "tools/kineto/trace.hpp"
 #include "tools/report/pages/validate_section.hpp"
 #include "tools/report/reports/hooks_log.hpp"
@@ -215,13 +216,7 @@ int report(const ValidateRequest& request, const Validation& validation) {
       return exit_failure;
     }
   }
-  const double error = median_step_error(validation);
-  if (request.tolerance >= 0 && error > request.tolerance) {
-    note("ddpsim: the median error of {:.1f} % is beyond the tolerance of {:.1f} %", 100 * error,
-         100 * request.tolerance);
-    return exit_tolerance;
-  }
-  return exit_done;
+  return held_to_tolerance(median_step_error(validation), request.tolerance);
 }
 
 /// What the flags ask for; nothing if they ask for help.

@@ -90,10 +90,10 @@ std::vector<NamedStep> shown_of(const Comparison& run, const Asked& asked) {
 }
 
 /// What `ddpsim run --json` says, but for the buckets: their figures are in the picture.
-Json record_of(const Comparison& run) {
+Json record_of(const Comparison& run, const std::vector<std::string>& notes) {
   RunRequest request;
   request.buckets = false;
-  return with_version(json_of(run_record(run, more_of(run, request))));
+  return with_version(json_of(run_record(run, more_of(run, request), notes)));
 }
 
 std::string shell_word(const std::string& text) {
@@ -198,7 +198,7 @@ std::string Explorer::answer(const std::string& asked) const {
                        {"unavailable", position.unavailable}};
     std::vector<std::string> notes = cluster_notes(run.scenario, settings);
     for (std::string& line : run_warnings(run)) notes.push_back(std::move(line));
-    std::string json = one_line({{"record", record_of(run)},
+    std::string json = one_line({{"record", record_of(run, notes)},
                                  {"settings", std::move(set)},
                                  {"command", command(file_, settings)},
                                  {"positions", std::move(positions)},

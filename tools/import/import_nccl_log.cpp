@@ -322,10 +322,21 @@ std::string source_of(const NcclLog& log, const ImportRequest& request) {
   return source;
 }
 
+/// The command that uses the cluster in `file`, with a flag for each thing that it needs and that
+/// the log does not say.
+std::string next_with_site(const LoggedSite& site, std::string_view file) {
+  std::string next = fmt::format("ddpsim run SCENARIO --cluster {} --device DEVICE", file);
+  if (site.nodes == 0) next += " --nodes N";
+  if (site.ranks_per_node == 0 && site.of_each.empty())
+    next += site.nodes == 0 ? " --ranks-per-node N" : " --ranks-per-node N,N";
+  if (site.ranks_per_node != 1 && site.intra_node.empty()) next += " --link INTRA_NODE";
+  if (site.nodes != 1 && site.inter_node.empty()) next += " --link INTER_NODE";
+  return next;
+}
+
 std::string site_yaml(const LoggedSite& site, const std::string& source) {
   std::string text =
-      "# A cluster from a log of NCCL: ddpsim run SCENARIO --cluster THIS --device "
-      "DEVICE.\n";
+      fmt::format("# A cluster from a log of NCCL: {}\n", next_with_site(site, "THIS"));
   for (const std::string& note : site.notes) text += fmt::format("# {}\n", note);
   YAML::Emitter quoted;
   write_text(quoted, source);
@@ -462,7 +473,7 @@ Imported import_nccl_log(const ImportRequest& request) {
   add_collectives(log, imported);
   imported.json["notes"] = site.notes;
   imported.profile = site_yaml(site, source);
-  if (site.nodes == 0) imported.needed_flags = " --nodes N --ranks-per-node N";
+  imported.next = next_with_site(site, "FILE");
   std::string below;
   for (const std::string& note : site.notes) below += fmt::format("note: {}\n", note);
   imported.page.add(Paragraph{imported.profile.substr(imported.profile.find("source: ")) + below});

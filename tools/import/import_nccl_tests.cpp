@@ -261,6 +261,7 @@ Imported import_nccl_tests(const ImportRequest& request) {
   if (!log.remarks.empty()) remarks += fmt::format("# {}\n", log.remarks);
   for (const std::string& note : log.notes) remarks += fmt::format("# {}\n", note);
   imported.profile = link_profile_yaml(log.link, remarks);
+  imported.next = next_with_link(log.link);
   return imported;
 }
 

@@ -32,6 +32,7 @@ Imported workload(const std::string& file, const Yaml& root) {
       {"forward_ms", in_ms(profile.forward)}, {"backward_ms", in_ms(profile.backward)}};
   if (profile.optimizer) imported.json["optimizer_ms"] = in_ms(*profile.optimizer);
   imported.profile = workload_profile_yaml(profile, "");
+  imported.next = "ddpsim tune FILE --device DEVICE --ranks N --link LINK";
   return imported;
 }
 
@@ -53,7 +54,19 @@ Imported link(const std::string& file, const Yaml& root) {
                         to_string(read.bandwidth));
   imported.page.add(Paragraph{text});
   imported.profile = link_profile_yaml(read, "");
+  imported.next = next_with_link(read);
   return imported;
+}
+
+/// The calibration as all of a cluster, with what it did not measure.
+std::string next_with_calibration(const Calibration& calibration) {
+  const bool multiplies =
+      std::any_of(calibration.tasks.begin(), calibration.tasks.end(),
+                  [](const MeasuredWork& task) { return task.gemm.has_value(); });
+  std::string more;
+  if (!multiplies) more += ", device: DEVICE";
+  if (calibration.ranks > 1 && calibration.all_reduce.empty()) more += ", intra_node: LINK";
+  return fmt::format("ddpsim run SCENARIO --set 'cluster={{calibration: FILE{}}}'", more);
 }
 
 Imported calibration(const std::string& file) {
@@ -67,6 +80,7 @@ Imported calibration(const std::string& file) {
                    {"tasks", read.tasks.size()},
                    {"points", read.all_reduce.size()}};
   imported.profile = calibration_yaml(read);
+  imported.next = next_with_calibration(read);
   return imported;
 }
 

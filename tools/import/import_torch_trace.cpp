@@ -66,11 +66,12 @@ Imported import_torch_trace(const ImportRequest& request) {
                                      "# Nothing is known of smaller all-reduces.\n");
   }
   Imported imported{trace_page(finding, gradients, request.file),
-                    trace_json(finding, gradients, request.file), "", std::move(link_profile)};
+                    trace_json(finding, gradients, request.file), "", std::move(link_profile), ""};
   if (lateness) {
     add_lateness(imported.page, *lateness, traces);
     imported.json["lateness"] = lateness_json(*lateness, traces);
   }
+  imported.next = "ddpsim tune FILE --device DEVICE --ranks N --link LINK";
   if (request.wanted)
     imported.profile = workload_profile_yaml(profile_of(finding, gradients, request.file),
                                              "# A workload profile from a profiler's trace: a "

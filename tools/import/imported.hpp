@@ -15,8 +15,10 @@ struct Imported {
   Page page;
   nlohmann::ordered_json json;
   std::string profile;
-  std::string link_profile;    ///< of a trace, if wanted
-  std::string needed_flags{};  ///< what a command needs beside `profile`, such as " --nodes N"
+  std::string link_profile;  ///< of a trace, if wanted
+  /// A command that uses the profile, with FILE in place of its name and other words in capitals
+  /// for what only its reader knows.
+  std::string next{};
 };
 
 /// One function for each kind. `profile` is left empty unless `wanted`. `model` names the network

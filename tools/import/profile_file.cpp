@@ -6,6 +6,7 @@
 #include "scenarios/reader/link_reader.hpp"
 #include "scenarios/reader/map.hpp"
 #include "scenarios/reader/seal.hpp"
+#include "tools/study/known_joins.hpp"
 
 namespace ddpsim {
 namespace {
@@ -22,6 +23,13 @@ std::string workload_profile_yaml(const WorkloadProfile& profile, const std::str
 
 std::string link_profile_yaml(const Link& link, const std::string& remarks) {
   return sealed(document(link_map(), link, remarks, said));
+}
+
+std::string next_with_link(const Link& link) {
+  std::string nodes;
+  if (joins_nodes(link))
+    nodes = link.table_nodes > 1 ? fmt::format(" --nodes {}", link.table_nodes) : " --nodes N";
+  return fmt::format("ddpsim run SCENARIO{} --link FILE", nodes);
 }
 
 }  // namespace ddpsim

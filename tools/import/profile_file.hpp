@@ -15,4 +15,7 @@ std::string workload_profile_yaml(const WorkloadProfile& profile, const std::str
 /// A link profile (format: ddpsim.link/1), likewise.
 std::string link_profile_yaml(const Link& link, const std::string& remarks);
 
+/// The command that predicts over the link in FILE: one that joins nodes needs several of them.
+std::string next_with_link(const Link& link);
+
 }  // namespace ddpsim

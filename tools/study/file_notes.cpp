@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "scenarios/reader/memory_file.hpp"
 #include "scenarios/reader/named_files.hpp"
 #include "scenarios/reader/seal.hpp"
 
@@ -11,6 +12,7 @@ namespace ddpsim {
 std::vector<std::string> file_notes(const std::string& scenario, const std::vector<Setting>& set) {
   std::vector<std::string> notes;
   NamedFiles named([&](const std::filesystem::path& file, const std::string& content) {
+    if (text_in_memory(file)) return;  // what an object in Python says of itself
     if (std::string note = unsealed_note(content, file.string()); !note.empty())
       if (std::ranges::find(notes, note) == notes.end()) notes.push_back(std::move(note));
   });

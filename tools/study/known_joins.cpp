@@ -39,4 +39,10 @@ bool is_known_to_join(const Link& link, const Device& device) {
   return true;
 }
 
+bool joins_nodes(const Link& link) {
+  if (link.table_nodes > 1 && !link.all_reduce.empty()) return true;
+  const bool network = link.kind == LinkKind::ethernet || link.kind == LinkKind::infiniband;
+  return network && link.all_reduce.empty();
+}
+
 }  // namespace ddpsim

@@ -10,4 +10,9 @@ namespace ddpsim {
 /// nothing is known against it.
 bool is_known_to_join(const Link& link, const Device& device);
 
+/// Does a link that is given without a place join nodes? A network does. A measured table is of
+/// ranks as they were, which are taken as those of one node unless it says that they were on
+/// several.
+bool joins_nodes(const Link& link);
+
 }  // namespace ddpsim

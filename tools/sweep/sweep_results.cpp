@@ -265,12 +265,13 @@ std::string sweep_csv(const Sweep& sweep, const PointResults& results) {
   return text;
 }
 
-std::string sweep_json(const Sweep& sweep, const PointResults& results) {
+std::string sweep_json(const Sweep& sweep, const PointResults& results,
+                       const std::vector<std::string>& notes) {
   const std::vector<Field> columns = sweep_columns(sweep);
   std::string text = fmt::format(
       "{{\n \"format\": \"ddpsim.sweep/1\",\n \"version\": \"{}\",\n \"scenario\": {},\n"
-      " \"points\": {},\n \"rows\": [",
-      version, one_line(sweep.file), sweep.grid.points());
+      " \"points\": {},\n \"notes\": {},\n \"rows\": [",
+      version, one_line(sweep.file), sweep.grid.points(), one_line(notes));
   bool first = true;
   for_each_row(sweep, columns, results, [&](const TableRow& row) {
     text += fmt::format("{}\n  {}", first ? "" : ",", one_line(json_of(columns, row)));

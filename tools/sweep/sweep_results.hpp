@@ -27,8 +27,10 @@ std::string checksum_of(const std::vector<Field>& columns, const TableRow& row);
 /// A line per point and strategy; one line with an error for a point the scenario refuses.
 std::string sweep_csv(const Sweep& sweep, const PointResults& results);
 
-/// "ddpsim.sweep/1": the same under the same names in "rows", what a row leaves empty as null.
-std::string sweep_json(const Sweep& sweep, const PointResults& results);
+/// "ddpsim.sweep/1": the same under the same names in "rows", what a row leaves empty as null,
+/// behind `notes` (sweep_notes.hpp). What goes on from the file reads its rows alone.
+std::string sweep_json(const Sweep& sweep, const PointResults& results,
+                       const std::vector<std::string>& notes);
 
 /// A line that says that points do not fit their device's memory; empty if all fit. If no step
 /// fits, further lines say what would (memory_advice.hpp).

@@ -259,6 +259,108 @@ TEST_CASE("another program's key is answered with ours", "[scenarios][elsewhere]
   CHECK(told("cluster.devices", "h100-sxm") == "did you mean \"device\"?");
 }
 
+TEST_CASE("a value of another program's key that ours does not take is told with one that it does",
+          "[scenarios][elsewhere]") {
+  const Scratch scratch;
+  const auto told = [&](const std::string& key, const std::string& value) {
+    const std::string message = refusal(scratch, good_scenario, {{key, value}});
+    const std::size_t begin = message.find("unknown key; "), end = message.find("; known: ");
+    REQUIRE(begin != std::string::npos);
+    REQUIRE(end != std::string::npos);
+    return message.substr(begin + 13, end - begin - 13);
+  };
+  CHECK(told("cluster.devices", "-1") ==
+        "Lightning's devices is cluster.ranks_per_node here, which does not take -1: write a value "
+        "such as ranks_per_node: 8");
+  CHECK(told("devices", "auto") ==
+        "Lightning's devices is cluster.ranks_per_node here, which does not take auto: write a "
+        "value such as ranks_per_node: 8");
+  CHECK(told("cluster.num_nodes", "-1") ==
+        "Lightning's num_nodes is cluster.nodes here, which does not take -1: write a value such "
+        "as nodes: 4");
+  for (const char* key : {"training.accumulation_steps", "training.gradient_accumulation_steps",
+                          "training.accumulate_grad_batches"})
+    CHECK_THAT(told(key, "auto"),
+               Catch::EndsWith("is training.micro_batches here, which does not take auto: write a "
+                               "value such as micro_batches: 4"));
+  CHECK_THAT(told("workload.train_micro_batch_size_per_gpu", "auto"),
+             Catch::EndsWith("does not take auto: write a value such as batch: 8"));
+  CHECK_THAT(told("training.bucket_cap_mb", "-1"),
+             Catch::EndsWith("does not take -1 MiB: write a value such as bucket_cap: 50 MiB"));
+  CHECK_THAT(told("cluster.accelerator", "gpu"),
+             Catch::EndsWith("does not take gpu: write a value such as device: h100-sxm"));
+  CHECK_THAT(told("training.DDP_SET_LAST_BUCKET_CAP", "1"),
+             Catch::EndsWith("does not take 1: write a value such as last_bucket_cap: true"));
+  CHECK_THAT(told("cluster.world_size", "auto"),
+             Catch::EndsWith("does not take auto: write a value such as ranks: 16"));
+  // What is told is taken.
+  for (const auto& [key, value] :
+       {std::pair<std::string, std::string>{"cluster.ranks_per_node", "8"},
+        {"cluster.ranks", "16"},
+        {"training.micro_batches", "4"},
+        {"workload.batch", "8"},
+        {"training.bucket_cap", "50 MiB"},
+        {"cluster.device", "h100-sxm"},
+        {"training.last_bucket_cap", "true"}})
+    CHECK(refusal(scratch, good_scenario, {{key, value}}).empty());
+}
+
+TEST_CASE("a key of ours in a wrong place is told its own", "[scenarios][misplaced]") {
+  const Scratch scratch;
+  const auto refused = [&](const std::string& line) {
+    return refusal(scratch, good_scenario + line + "\n");
+  };
+  const std::string place = "s.yaml:13:1: ";
+  const auto at_the_top = [&](const std::string& line, const std::string& told) {
+    const std::string key = line.substr(0, line.find(':'));
+    CHECK(refused(line) == place + key + ": unknown key; " + told + known_in_scenario);
+  };
+  at_the_top("batch: 16", "batch is a key of workload: write workload: {batch: 16}");
+  at_the_top("nodes: 4", "nodes is a key of cluster: write cluster: {nodes: 4}");
+  at_the_top("ranks: 16", "ranks is a key of cluster: write cluster: {ranks: 16}");
+  at_the_top("device: a100-80", "device is a key of cluster: write cluster: {device: a100-80}");
+  at_the_top("bucket_cap: 50 MiB",
+             "bucket_cap is a key of training: write training: {bucket_cap: 50 MiB}");
+  at_the_top("strategy: flat", "strategy is a key of training: write training: {strategy: flat}");
+  // A value that the key does not take is no advice.
+  at_the_top("strategy: ddp",
+             "strategy is a key of training: write training: {strategy: bucketed}");
+  at_the_top("nodes: -1", "nodes is a key of cluster: write cluster: {nodes: 4}");
+  at_the_top("comm_hook: {powersgd: {rank: 4}}", "comm_hook is a key of training: write it there");
+  at_the_top("overlap: true",
+             "overlap is a value of training.strategy: write training: {strategy: overlap}");
+  at_the_top("source: a paper", "source is a key of cluster and of measured");
+  at_the_top("latency: 5 us", "latency is a key of cluster.intra_node and of cluster.inter_node");
+  CHECK(refused("dgx: 1") == place + "dgx: unknown key" + known_in_scenario);
+}
+
+TEST_CASE("a key of ours in a wrong mapping is told its own, before what is missing",
+          "[scenarios][misplaced]") {
+  const Scratch scratch;
+  CHECK(refusal_at(scratch, 7, "  ranks_per_node: 2\n  bucket_cap: 50 MiB") ==
+        "s.yaml:8:3: cluster.bucket_cap: unknown key; bucket_cap is a key of training: write "
+        "training: {bucket_cap: 50 MiB}; known: system, source, calibration, device, nodes, "
+        "ranks_per_node, ranks, intra_node, inter_node, cpu, collectives, interference, skew, "
+        "launch, host, collectives_at_once, through_host, price");
+  CHECK_THAT(refusal_at(scratch, 10, "  compare: [flat]"),
+             Catch::Contains("compare is a key of the scenario itself: write it beside workload "
+                             "and cluster, not below them"));
+  CHECK_THAT(refusal_at(scratch, 3, "  layers: 4\n  batch: 8"),
+             Catch::Contains("layers is a key of workload.model; known: "));
+  // The mapping that lacks the key is read, and refused, later.
+  CHECK_THAT(refusal(scratch, spoiled(3, "  image: 64") + "batch: 8\n"),
+             Catch::Contains("s.yaml:13:1: batch: unknown key; batch is a key of workload: write "
+                             "workload: {batch: 8}"));
+  // A slip of a key that is here goes before a key of the same name far away.
+  CHECK_THAT(refusal_at(scratch, 7, "  ranks_per_node: 2\n  rank: 2"),
+             Catch::Contains("unknown key; did you mean \"ranks_per_node\"?"));
+  // A setting is told as a setting.
+  CHECK(refusal(scratch, good_scenario, {{"bucket_cap", "50MiB"}}) ==
+        "--set bucket_cap=50MiB: unknown key; bucket_cap is a key of training: write "
+        "training.bucket_cap=50MiB" +
+            known_in_scenario);
+}
+
 TEST_CASE("a comm hook by the name of PyTorch's function is told by ours",
           "[scenarios][elsewhere]") {
   const Scratch scratch;

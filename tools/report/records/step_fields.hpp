@@ -15,6 +15,10 @@ inline constexpr Field version_of_program = text_field("version", "version", "Of
 inline constexpr Field scenario = text_field("scenario", "scenario", "The name of the scenario.");
 inline constexpr Field ranks =
     count_field("ranks", "ranks", "How many ranks the job has, one device each.");
+inline constexpr Field notes = list_field(
+    "notes",
+    "What one should know beside the figures, a sentence each: what a terminal shows on stderr as "
+    "`note: ...`, in the same order, also with --quiet.");
 inline constexpr Field results = list_field("results", "One object for each strategy.");
 inline constexpr Field set{.name = "set",
                            .label = "set",
@@ -174,6 +178,7 @@ inline constexpr std::array of_run{&format,
                                    &scenario,
                                    &ranks,
                                    &cluster,
+                                   &notes,
                                    &results,
                                    &set,
                                    &strategy,

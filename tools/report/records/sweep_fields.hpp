@@ -24,7 +24,8 @@ inline constexpr Field row_crc32 = text_field(
 inline constexpr Field remark =
     text_field("remark", "", "").with(Look{}.to_the_left()).with(most).only_for(Audience::people);
 
-inline constexpr std::array of_sweep{&format,  &version_of_program, &scenario, &points, &rows,
-                                     &refusal, &computed_from,      &row_crc32};
+inline constexpr std::array of_sweep{
+    &format,  &version_of_program, &scenario, &points, &notes, &rows,
+    &refusal, &computed_from,      &row_crc32};
 
 }  // namespace ddpsim::fields

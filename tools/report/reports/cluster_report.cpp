@@ -1,9 +1,11 @@
 #include "tools/report/reports/cluster_report.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 #include <fmt/format.h>
 
+#include "model/base/printable.hpp"
 #include "model/cluster/deciding_link.hpp"
 #include "model/cluster/nvlink.hpp"
 #include "model/cost/collective.hpp"
@@ -15,6 +17,7 @@
 #include "tools/report/records/cluster_fields.hpp"
 #include "tools/report/reports/described_report.hpp"
 #include "tools/report/reports/full_nodes.hpp"
+#include "tools/report/reports/idle_links.hpp"
 #include "tools/report/reports/kept_links.hpp"
 #include "tools/study/measurement_doubts.hpp"
 
@@ -39,6 +42,33 @@ bool is_own(const std::string& name) {
   return name == "inline";
 }
 
+/// In small letters, all else left out.
+std::string letters_and_digits(std::string_view text) {
+  std::string kept;
+  for (const char c : text)
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return kept;
+}
+
+/// Whose kernels price a step where the cluster names another device than its calibration; "" where
+/// it does not.
+std::string kernels_text(const CalibratedCluster& cluster) {
+  if (!cluster.calibration || cluster.calibration->tasks.empty()) return "";
+  const std::string measured = printable(cluster.calibration->cpu);
+  if (measured.empty() || measured == cluster.device.name) return "";
+  return fmt::format("; kernels as measured on {} (cluster.calibration)", measured);
+}
+
+/// Over what a calibration measured the all-reduces that price a step; "" where none does.
+std::string measured_over(const CalibratedCluster& cluster) {
+  if (!cluster.calibration || cluster.calibration->all_reduce.empty()) return "";
+  const std::string link = printable(cluster.calibration->link);
+  return link.empty() || CollectiveLaw(cluster).name() != std::string("table")
+             ? ""
+             : fmt::format(", measured over {}", link);
+}
+
 std::string name_of_link(const Link& link) {
   if (link.name.empty()) return "links as measured";
   return shown_name(link.name, "link");
@@ -53,26 +83,6 @@ bool is_measured(const Workload& workload) {
   return std::any_of(workload.layers.begin(), workload.layers.end(), [&](const Layer& layer) {
     return timed(layer.forward) || timed(layer.backward);
   });
-}
-
-/// What a setting of a link does not do.
-void add_idle_links(std::vector<std::string>& notes, const CalibratedCluster& cluster,
-                    const std::vector<Setting>& settings) {
-  if (cluster.nodes == 1 && touches(settings, "cluster.inter_node"))
-    notes.emplace_back("inter_node has no effect: there is one node");
-  if (cluster.ranks_per_node.largest() == 1 && touches(settings, "cluster.intra_node"))
-    notes.emplace_back("intra_node has no effect: a node has one rank");
-  const std::string key = cluster.nodes > 1 ? "inter_node" : "intra_node";
-  if (CollectiveLaw(cluster).name() != std::string("table")) return;
-  for (const char* figure : {"latency", "bandwidth", "nccl_bandwidth", "nics", "kind"})
-    if (touches(settings, fmt::format("cluster.{}.{}", key, figure)))
-      notes.push_back(
-          fmt::format("{}.{} has no effect: all-reduces are taken from the link's measured table",
-                      key, figure));
-  if (cluster.nodes > 1 && cluster.ranks_per_node.largest() > 1 &&
-      touches(settings, "cluster.intra_node"))
-    notes.emplace_back(
-        "intra_node has no effect: all-reduces are taken from inter_node's measured table");
 }
 
 /// What falls away with the scenario's own cluster, and keys that this kind of network ignores.
@@ -220,6 +230,22 @@ void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& c
                     measured, cluster.ranks()));
 }
 
+/// Does the cluster name a GPU, and a calibration's driver another? A driver says "NVIDIA A100-SXM4
+/// -80GB" where the catalogue says "a100-80": the word before the first hyphen tells.
+bool is_of_another_gpu(const Calibration& calibration, const Device& device) {
+  if (calibration.tasks.empty() || calibration.cpu.empty() || is_own(device.name)) return false;
+  if (device.compute_capability == 0 || calibration.synchronous) return false;
+  const std::string model = letters_and_digits(device.name.substr(0, device.name.find('-'))),
+                    driver = letters_and_digits(calibration.cpu);
+  const auto digit_at = [&](std::size_t at) {
+    return at < driver.size() && std::isdigit(static_cast<unsigned char>(driver[at])) != 0;
+  };
+  for (std::size_t at = driver.find(model); at != std::string::npos;
+       at = driver.find(model, at + 1))
+    if (!digit_at(at + model.size())) return false;
+  return true;
+}
+
 /// A calibration of other devices than the cluster has, or one that was interrupted.
 void add_calibration_doubts(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
   if (!cluster.calibration) return;
@@ -229,6 +255,11 @@ void add_calibration_doubts(std::vector<std::string>& notes, const CalibratedClu
         "the calibration was measured on CPUs ({}) and the cluster has {}: kernels that it holds "
         "take a CPU's time; take cluster.calibration out, or name device: generic-cpu",
         found.cpu, cluster.device.name));
+  else if (is_of_another_gpu(found, cluster.device))
+    notes.push_back(
+        fmt::format("the calibration was measured on {} and the cluster has {}: kernels take the "
+                    "time that they take on {}; take cluster.calibration out, or cluster.device",
+                    found.cpu, cluster.device.name, found.cpu));
   if (!found.complete)
     notes.emplace_back(
         "the calibration was interrupted (complete: false): what it lacks comes from the laws; "
@@ -287,7 +318,9 @@ std::string cluster_text(const Scenario& scenario) {
                         some_have_more ? " or more" : "", name_of_link(cluster.inter_node));
   }
   if (cluster.ranks() > 1)
-    text += fmt::format(", {}; all-reduce law: {}", per_device, CollectiveLaw(cluster).name());
+    text += fmt::format(", {}; all-reduce law: {}{}", per_device, CollectiveLaw(cluster).name(),
+                        measured_over(cluster));
+  text += kernels_text(cluster);
   if (const std::string slowest = slowest_rank_text(scenario); !slowest.empty())
     text += "; " + slowest;
   if (const std::string assumed = assumed_interference_text(scenario); !assumed.empty())
@@ -393,7 +426,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   for (const std::string& doubt : measurement_doubts(scenario))
     notes.push_back(
         fmt::format("{} (so how far such predictions usually are off is not quoted)", doubt));
-  add_idle_links(notes, scenario.cluster, settings);
+  for (std::string& idle : idle_links_notes(scenario, settings)) notes.push_back(std::move(idle));
   if (std::string kept = kept_links_note(scenario, settings); !kept.empty())
     notes.push_back(std::move(kept));
   else if (std::string full = full_nodes_note(scenario, settings); !full.empty())

@@ -109,13 +109,18 @@ Record result_record(const Scenario& scenario, const Result& result) {
   return record;
 }
 
-Record run_record(const Scenario& scenario, List results) {
+List list_of(const std::vector<std::string>& sentences) {
+  return List(sentences.begin(), sentences.end());
+}
+
+Record run_record(const Scenario& scenario, const std::vector<std::string>& notes, List results) {
   Record record;
   record.add(fields::format, "ddpsim.run/1")
       .add(fields::scenario, scenario.name)
       .add(fields::ranks, scenario.cluster.ranks())
       .add(fields::cluster, cluster_record(scenario))
       .add(described_entry(scenario))
+      .add(fields::notes, list_of(notes))
       .add(fields::results, std::move(results));
   return record;
 }

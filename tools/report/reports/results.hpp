@@ -17,8 +17,11 @@ Texts texts_of(const std::vector<Setting>& settings);
 Record record_without_buckets(const Scenario& scenario, const Result& result);
 Record result_record(const Scenario& scenario, const Result& result);
 
-/// "ddpsim.run/1", of those entries.
-Record run_record(const Scenario& scenario, List results);
+/// Sentences as a list of results.
+List list_of(const std::vector<std::string>& sentences);
+
+/// "ddpsim.run/1", of those entries. `notes`: what is said beside them (said_notes.hpp).
+Record run_record(const Scenario& scenario, const std::vector<std::string>& notes, List results);
 
 /// The columns of `run --csv`, of which the first seven are those of the CS336 tables, and what
 /// stands in a row.

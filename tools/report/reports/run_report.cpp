@@ -97,7 +97,8 @@ std::vector<std::string> run_warnings(const Comparison& run) {
   return warnings;
 }
 
-Record run_record(const Comparison& run, const MoreOfSteps& more) {
+Record run_record(const Comparison& run, const MoreOfSteps& more,
+                  const std::vector<std::string>& notes) {
   const RunRequest& asked = more.request;
   const std::vector<Result> results = run.results();
   std::vector<Record> reasons =
@@ -123,7 +124,7 @@ Record run_record(const Comparison& run, const MoreOfSteps& more) {
     if (asked.why) record.add(fields::why, std::move(reasons[i]));
     records.emplace_back(std::move(record));
   }
-  return run_record(run.scenario, std::move(records));
+  return run_record(run.scenario, notes, std::move(records));
 }
 
 }  // namespace ddpsim

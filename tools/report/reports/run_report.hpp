@@ -46,7 +46,8 @@ Page run_page(const Comparison& run, const MoreOfSteps& more);
 /// A line for each strategy that takes more memory, or computes more, than the device can.
 std::vector<std::string> run_warnings(const Comparison& run);
 
-/// "ddpsim.run/1", with all that was asked for.
-Record run_record(const Comparison& run, const MoreOfSteps& more);
+/// "ddpsim.run/1", with all that was asked for. `notes`: what is said beside it (said_notes.hpp).
+Record run_record(const Comparison& run, const MoreOfSteps& more,
+                  const std::vector<std::string>& notes);
 
 }  // namespace ddpsim

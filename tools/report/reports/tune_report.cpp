@@ -14,6 +14,7 @@
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/described_report.hpp"
 #include "tools/report/reports/memory_record.hpp"
+#include "tools/report/reports/results.hpp"
 #include "tools/study/settings.hpp"
 
 namespace ddpsim {
@@ -331,7 +332,8 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
   return page;
 }
 
-Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowledge& knowledge) {
+Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowledge& knowledge,
+                   const std::vector<std::string>& notes) {
   const auto& partition = tuning.best_partition;
   const StepMemory memory = recommended_memory(scenario, tuning);
   List caps, corners;
@@ -349,6 +351,7 @@ Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowled
       .add(fields::scenario, scenario.name)
       .add(fields::cluster, cluster_record(scenario))
       .add(described_entry(scenario))
+      .add(fields::notes, list_of(notes))
       .add(fields::best_cap_bytes, deployed(tuning.best_cap))
       .add(fields::best_cap_step_ms, in_ms(tuning.best_cap.step))
       .add(fields::default_step_ms, in_ms(tuning.standard.step))

@@ -31,8 +31,10 @@ std::string cap_text(Bytes low, Bytes high);
 /// A line if the step with the recommended buckets takes more memory than the device has.
 std::vector<std::string> tune_warnings(const Scenario& scenario, const Tuning& tuning);
 
-/// "ddpsim.tune/1"; times in ms, sizes in bytes. The band is of the recommended step.
-Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowledge& knowledge);
+/// "ddpsim.tune/1"; times in ms, sizes in bytes. The band is of the recommended step. `notes`: what
+/// is said beside it (said_notes.hpp).
+Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowledge& knowledge,
+                   const std::vector<std::string>& notes);
 
 /// Every distinct cap with its step.
 Table caps_table(const Tuning& tuning);

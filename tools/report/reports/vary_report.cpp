@@ -21,6 +21,8 @@
 #include "tools/report/reports/described_report.hpp"
 #include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/results.hpp"
+#include "tools/report/reports/run_report.hpp"
+#include "tools/report/reports/said_notes.hpp"
 #include "tools/report/reports/throughput_report.hpp"
 #include "tools/report/writers/text_writer.hpp"
 #include "tools/study/memory_advice.hpp"
@@ -280,6 +282,13 @@ std::vector<Field> page_columns(const std::vector<Field>& keys, const std::optio
   return columns;
 }
 
+/// On the cluster of one combination.
+std::vector<std::string> notes_of(const VariedRun& varied, const std::vector<Setting>& set) {
+  std::vector<Setting> settings = set;
+  settings.insert(settings.end(), varied.settings.begin(), varied.settings.end());
+  return cluster_notes(varied.run.scenario, settings);
+}
+
 }  // namespace
 
 Page varied_page(const Variants& variants, const std::optional<Field>& best) {
@@ -384,21 +393,27 @@ std::string varied_accuracy(const Variants& variants) {
       short_label(first->settings), said);
 }
 
-List varied_records(const Variants& variants) {
+List varied_records(const Variants& variants, const std::vector<Setting>& set) {
   List all;
+  std::vector<std::string> of_all = network_notes(variants);
+  add_each_once(of_all, price_notes(variants));
   for (const VariedRun& varied : variants.runs) {
+    std::vector<std::string> notes = of_all;
+    add_each_once(notes, notes_of(varied, set));
+    add_each_once(notes, run_warnings(varied.run));
     List results;
     for (const Result& result : varied.run.results())
       results.emplace_back(result_record(varied.run.scenario, result)
                                .add(throughput_record(varied.run.scenario, result))
                                .add(band_record(varied.run.knowledge, result.step->metrics.step)));
-    all.emplace_back(run_record(varied.run.scenario, std::move(results))
+    all.emplace_back(run_record(varied.run.scenario, notes, std::move(results))
                          .add(fields::set, texts_of(varied.settings)));
   }
   for (const RefusedRun& refused : variants.refused)
     all.emplace_back(Record()
                          .add(fields::format, "ddpsim.run/1")
                          .add(fields::scenario, variants.runs.front().run.scenario.name)
+                         .add(fields::notes, List{})
                          .add(fields::results, List{})
                          .add(fields::set, texts_of(refused.settings))
                          .add(fields::refusal, refused.problem));
@@ -443,20 +458,18 @@ std::vector<std::string> price_notes(const Variants& variants) {
     devices.insert(shown_name(scenario.cluster.device.name, "device"));
   }
   if (price == nullptr || devices.size() < 2) return {};
+  // A mapping is a whole cluster, in which the scenario's `nodes` do not hold.
+  const int nodes = variants.runs.front().run.scenario.cluster.nodes;
   return {fmt::format(
       "cluster.price, {:g} {} an hour, is taken for {} alike: give each a price of its own, such "
-      "as "
-      "--vary 'cluster={{system: dgx-a100, price: 2 USD/h}},{{system: dgx-h100, price: 4 USD/h}}'",
-      price->per_hour, price->currency, fmt::join(devices, " and "))};
+      "as --vary 'cluster={{system: dgx-a100, nodes: {}, price: 2 USD/h}},{{system: dgx-h100, "
+      "nodes: {}, price: 4 USD/h}}'",
+      price->per_hour, price->currency, fmt::join(devices, " and "), nodes, nodes)};
 }
 
 std::vector<std::string> varied_notes(const Variants& variants, const std::vector<Setting>& set) {
   PointNotes notes;
-  for (const VariedRun& varied : variants.runs) {
-    std::vector<Setting> settings = set;
-    settings.insert(settings.end(), varied.settings.begin(), varied.settings.end());
-    notes.add(varied.settings, cluster_notes(varied.run.scenario, settings));
-  }
+  for (const VariedRun& varied : variants.runs) notes.add(varied.settings, notes_of(varied, set));
   for (const RefusedRun& refused : variants.refused) notes.add(refused.settings, {});
   return notes.lines(variants.runs.size() + variants.refused.size());
 }
@@ -491,6 +504,15 @@ std::vector<std::string> memory_notes(const Variants& variants, const std::strin
     if (const std::string advice = memory_advice(file, settings); !advice.empty())
       notes.push_back(fmt::format("{}: {}", short_label(least->settings), advice));
   }
+  return notes;
+}
+
+std::vector<std::string> notes_on_all(const Variants& variants, const std::string& file,
+                                      const std::vector<Setting>& set) {
+  std::vector<std::string> notes = network_notes(variants);
+  add_each_once(notes, price_notes(variants));
+  add_each_once(notes, varied_notes(variants, set));
+  add_each_once(notes, memory_notes(variants, file, set));
   return notes;
 }
 

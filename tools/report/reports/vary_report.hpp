@@ -38,8 +38,13 @@ std::vector<std::string> varied_notes(const Variants& variants, const std::vecto
 std::vector<std::string> memory_notes(const Variants& variants, const std::string& file,
                                       const std::vector<Setting>& set);
 
-/// As of `run`, each with its settings; then those that are refused, with the error.
-List varied_records(const Variants& variants);
+/// All of these, each once, in the order in which a terminal shows them.
+std::vector<std::string> notes_on_all(const Variants& variants, const std::string& file,
+                                      const std::vector<Setting>& set);
+
+/// As of `run`, each with its settings; then those that are refused, with the error. `set`: what
+/// holds for all of them. Each has the notes on all combinations together and those on its own.
+List varied_records(const Variants& variants, const std::vector<Setting>& set);
 /// As of `run`, with last columns of settings and of the error, sorted in the same way.
 Table varied_table(const Variants& variants, const std::optional<Field>& best = {});
 

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/scenario/scenario.hpp"
+#include "scenarios/reader/settings.hpp"
+
+namespace ddpsim {
+
+/// A sentence on each of `settings` of the cluster's links that changes nothing, or less than one
+/// may expect: the link between nodes of a single node, that inside nodes of one rank, and figures
+/// of links whose all-reduces a measured table prices.
+std::vector<std::string> idle_links_notes(const Scenario& scenario,
+                                          const std::vector<Setting>& settings);
+
+}  // namespace ddpsim

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/reader/settings.hpp"
+#include "sim/tune/tune.hpp"
+#include "tools/study/comparison.hpp"
+
+namespace ddpsim {
+
+// What a command says beside its results, in sentences without "note: ", each once, in the order in
+// which a terminal shows them: the key `notes` of results.
+
+/// On the files that the scenario of `file` and `set` names, and on its cluster.
+std::vector<std::string> scenario_notes(const Scenario& scenario, const std::string& file,
+                                        const std::vector<Setting>& set);
+
+/// Of `ddpsim run`: those, and notes on its steps and, where none fits the device's memory, on what
+/// would fit.
+std::vector<std::string> run_notes(const Comparison& run, const std::string& file,
+                                   const std::vector<Setting>& set);
+
+/// Where the step with the recommended buckets does not fit the device's memory: that, and what
+/// would fit.
+std::vector<std::string> unfit_notes(const Scenario& scenario, const Tuning& tuning,
+                                     const std::string& file, const std::vector<Setting>& set);
+
+/// Of `ddpsim tune`: scenario_notes and unfit_notes.
+std::vector<std::string> tune_notes(const Scenario& scenario, const Tuning& tuning,
+                                    const std::string& file, const std::vector<Setting>& set);
+
+/// Adds those of `more` that are not among `notes`.
+void add_each_once(std::vector<std::string>& notes, std::vector<std::string> more);
+
+}  // namespace ddpsim

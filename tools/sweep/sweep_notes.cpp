@@ -1,0 +1,43 @@
+#include "tools/sweep/sweep_notes.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/scenario_reader.hpp"
+#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/said_notes.hpp"
+#include "tools/study/file_notes.hpp"
+#include "tools/study/point_notes.hpp"
+
+namespace ddpsim {
+namespace {
+
+std::vector<std::string> notes_at(const Sweep& sweep, const std::vector<Setting>& here) {
+  std::vector<Setting> settings = sweep.set;
+  settings.insert(settings.end(), here.begin(), here.end());
+  try {
+    return cluster_notes(read_scenario(sweep.file, settings), settings);
+  } catch (const InputError&) {             // the point's row says so
+  } catch (const std::invalid_argument&) {  // likewise, of a law
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> sweep_notes(const Sweep& sweep, const PointResults& results) {
+  constexpr std::size_t most_read = 64;
+  PointNotes of_points;
+  for (std::size_t point = 0; point < std::min(sweep.grid.points(), most_read); ++point) {
+    const std::vector<Setting> here = sweep.grid.settings(point);
+    of_points.add(here, notes_at(sweep, here));
+  }
+  std::vector<std::string> notes;
+  add_each_once(notes, file_notes(sweep.file, sweep.set));
+  add_each_once(notes, of_points.lines(sweep.grid.points()));
+  add_each_once(notes, memory_notes(sweep, results));
+  return notes;
+}
+
+}  // namespace ddpsim
