@@ -89,6 +89,9 @@ struct Scenario {
   std::string file;
   Workload workload;
   std::optional<Described> described;  ///< of a workload that was described
+  /// Whose code the catalogue's model is computed as, where other people's takes another time:
+  /// "Hugging Face's code (fused attention, unfused gelu_new, no dropout)"; else "".
+  std::string code{};
   int batch = 0;       ///< samples of a micro-batch of one rank; 0: not known (a workload profile)
   int sequence = 0;    ///< tokens of a sample; 0: it has none, or how many is not known
   int d_model = 0;     ///< of a transformer; 0: none

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <stdexcept>
 #include <unordered_set>
@@ -81,6 +82,17 @@ bool has_shapes(const Workload& workload) {
       for (const Kernel& kernel : *pass)
         if (!kernel.gemm && kernel.time && kernel.traffic == Bytes{}) return false;
   return true;
+}
+
+std::optional<DType> main_format(const Workload& workload) {
+  std::map<DType, double> flops;
+  for (const Layer& layer : workload.layers)
+    for (const auto* pass : {&layer.forward, &layer.backward})
+      for (const Kernel& kernel : *pass)
+        if (kernel.gemm) flops[kernel.type] += kernel.gemm->flops();
+  const auto most = std::max_element(
+      flops.begin(), flops.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == flops.end() ? std::nullopt : std::optional(most->first);
 }
 
 std::vector<int> arrival_order(const Workload& workload) {

@@ -149,6 +149,9 @@ struct Workload {
 /// is?
 bool has_shapes(const Workload& workload);
 
+/// The number format in which most multiplications of a step are done; none: no product is known.
+std::optional<DType> main_format(const Workload& workload);
+
 /// Is it known what autograd keeps of every layer, or are there some (of a workload profile) of
 /// which only the time is?
 bool has_memory(const Workload& workload);

@@ -17,7 +17,7 @@
 namespace ddpsim {
 namespace {
 
-constexpr std::string_view header = "fitted,device,link,ranks,errors,setup";
+constexpr std::string_view header = "fitted,device,link,ranks,compute,errors,setup";
 constexpr int most_ranks = 1 << 20;
 /// The predicted step is some part of the measured one, so that there is a factor between them.
 constexpr double least_error = -0.9999, most_error = 1e6;
@@ -51,10 +51,12 @@ std::optional<KnownErrors> known_errors(std::string_view line) {
   row.device = taken(line, ',');
   row.link = taken(line, ',');
   const auto ranks = number_of<int>(taken(line, ','));
+  const std::string_view compute = taken(line, ',');
+  row.compute = dtype_named(compute);
   std::string_view errors = taken(line, ',');
   row.setup = line;
   if (!fitted || row.device.empty() || !ranks || *ranks < 1 || *ranks > most_ranks ||
-      errors.empty() || row.setup.empty())
+      (!compute.empty() && !row.compute) || errors.empty() || row.setup.empty())
     return std::nullopt;
   row.fitted = *fitted;
   row.ranks = *ranks;

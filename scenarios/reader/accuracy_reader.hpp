@@ -2,9 +2,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "model/base/dtype.hpp"
 
 namespace ddpsim {
 
@@ -29,7 +32,8 @@ struct KnownErrors {
   std::string link;    ///< the kind of the link that decides; "" of one rank
   int ranks = 1;
   FittedOn fitted = FittedOn::laws;
-  std::vector<double> errors;  ///< the predicted over the measured step, less 1; a row each
+  std::vector<double> errors;      ///< the predicted over the measured step, less 1; a row each
+  std::optional<DType> compute{};  ///< how most products are multiplied; none: not known
 };
 
 /// The file accuracy.csv of the catalogue, which tools/accuracy writes: a line for each setup,

@@ -40,14 +40,46 @@ constexpr std::string_view name_of(FamilyName family) {
   return names[static_cast<std::size_t>(family)];
 }
 
+/// Whose code a step of the family is computed as, where other people's code for the same network
+/// takes another time; "" where all write it alike.
+std::string_view code_of(FamilyName family) {
+  switch (family) {
+    case FamilyName::cs336:
+      return "the CS336 course's code (eager attention, unfused RMSNorm, RoPE and SwiGLU)";
+    case FamilyName::llama:
+      return "Hugging Face's code (fused attention, unfused RMSNorm, RoPE and SwiGLU)";
+    case FamilyName::gpt2:
+      return "Hugging Face's code (fused attention, unfused gelu_new, no dropout)";
+    case FamilyName::bert:
+      return "Hugging Face's code (fused attention, no dropout)";
+    case FamilyName::t5:
+      return "Hugging Face's code (eager attention, no dropout)";
+    case FamilyName::mixtral:
+      return "Hugging Face's code (fused attention, one expert after the other)";
+    case FamilyName::resnet:
+    case FamilyName::vgg:
+    case FamilyName::mlp:
+    case FamilyName::vit:
+    case FamilyName::efficientnet:
+    case FamilyName::whisper:
+    case FamilyName::dlrm:
+    case FamilyName::ssd:
+    case FamilyName::mask_rcnn:
+      return "";
+  }
+  return "";
+}
+
 auto family_value() {
   return value::one_of(
       all_families,
       {"the transformers of Stanford's CS336: RMSNorm, SwiGLU, RoPE, untied embeddings, no biases, "
        "eager attention",
        "Hugging Face's Llama: the same ingredients, its own names, fused attention",
-       "Hugging Face's GPT-2: LayerNorm, GELU, biases, learned positions, tied embedding",
-       "Hugging Face's BertModel with pooler: post-norm, GELU, biases, three embeddings",
+       "Hugging Face's GPT-2: LayerNorm, gelu_new of several kernels, biases, learned positions, "
+       "tied embedding, fused attention, no dropout",
+       "Hugging Face's BertModel with pooler: post-norm, GELU, biases, three embeddings, fused "
+       "attention, no dropout",
        "torchvision's ResNets", "torchvision's VGGs without batch norm",
        "torch.nn.Sequential of Linear and ReLU in turn, with a mean squared error",
        "torchvision's vision transformers, with fused attention",
@@ -521,8 +553,9 @@ std::optional<TokenBlocks> blocks_of(const Architecture& architecture) {
 
 ModelDescription read_model(const std::vector<Entry>& entries) {
   ModelDraft draft;
-  map_of(family_among(entries)).read(layers_of(entries), draft);
-  return {architecture_of(draft), draft.source};
+  const FamilyName family = family_among(entries);
+  map_of(family).read(layers_of(entries), draft);
+  return {architecture_of(draft), draft.source, std::string(code_of(family))};
 }
 
 }  // namespace ddpsim

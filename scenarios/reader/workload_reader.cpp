@@ -386,6 +386,7 @@ void read_workload(const Yaml& given, Scenario& scenario) {
     } catch (const std::invalid_argument& problem) {
       model.fail(problem.what());
     }
+    scenario.code = description.code;
     scenario.batch = draft.size.batch;
     if (blocks) {
       scenario.sequence = draft.size.sequence;

@@ -14,8 +14,9 @@ struct CalibrationRow {
   const MeasuredRow* row = nullptr;
   Training training;
   StepModel model;
-  std::string link{};    ///< the kind of link that decides, for who groups rows by it
-  std::string device{};  ///< its name, likewise
+  std::string link{};              ///< the kind of link that decides, for who groups rows by it
+  std::string device{};            ///< its name, likewise
+  std::optional<DType> compute{};  ///< the workload's main_format, likewise
 };
 
 /// What real rows say about a setup. Nothing but these numbers is ever taken from a measurement.

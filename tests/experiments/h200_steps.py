@@ -35,6 +35,12 @@ COMPUTE = {'fp32': ['fp32'], 'tf32': ['tf32']}
 PASSES = ('forward', 'backward')
 
 
+def number_format(case):
+    """The format in which most products of the case are multiplied."""
+    mode = case.rsplit('-', 1)[1]
+    return FLAGS[mode][1] if '--autocast' in FLAGS[mode] else mode
+
+
 def run(words):
     done = subprocess.run([str(word) for word in words], cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:

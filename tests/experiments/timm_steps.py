@@ -32,6 +32,7 @@ import experiment
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = ROOT / 'tests/data/timm_steps.csv'
 DEVICE = 'rtx3090'
+AUTOCAST = 'fp16'
 
 MODEL = '''
 import torch
@@ -82,7 +83,7 @@ def predicted(row, program, folder):
     if not file.exists():
         source.write_text(MODEL.format(**row, last=row['layout'] == 'last'))
         run([sys.executable, '-W', 'ignore', '-m', 'ddpsim.describe', f'{source}:make',
-             '--autocast', 'fp16', '--release', '2.6', '-q', '-o', file])
+             '--autocast', AUTOCAST, '--release', '2.6', '-q', '-o', file])
     said = run([program, 'run', file, '--set', f'cluster.device={DEVICE}', '--set',
                 'cluster.nodes=1', '--set', 'cluster.ranks_per_node=1', '--set', 'compare=[none]',
                 '--quiet', '--json', '-'])

@@ -26,7 +26,7 @@ class Catalogue {
       if (each.is_directory())
         std::filesystem::create_directory_symlink(each.path(),
                                                   scratch_.path(each.path().filename().string()));
-    scratch_.write("accuracy.csv", "fitted,device,link,ranks,errors,setup\n" + rows);
+    scratch_.write("accuracy.csv", "fitted,device,link,ranks,compute,errors,setup\n" + rows);
   }
 
   Outcome ddpsim(Words arguments) const {
@@ -108,8 +108,8 @@ TEST_CASE("nine in ten of the catalogue's rows of a kind lie in the band of that
 TEST_CASE("a step of a described model has the band of described models", "[tools][band]") {
   const Scratch scratch;
   const std::string file = on_one(scratch, "h200", gpt2_description);
-  const std::string laws = "laws,h200,,1,0.25 0.25,a\n";
-  const std::string described = "described,h200,,1,-0.2 0.0 0.25,b\n";
+  const std::string laws = "laws,h200,,1,,0.25 0.25,a\n";
+  const std::string described = "described,h200,,1,,-0.2 0.0 0.25,b\n";
   const Catalogue both(laws + described);
   const Json step = both.ddpsim({"run", file, "--json", "-"}).json()["results"][0];
   CHECK(step["known_from"] == "described model");
@@ -151,20 +151,50 @@ TEST_CASE("the quoted accuracy says which of its rows are of the predicted devic
     const Catalogue catalogue(rows);
     return joined(catalogue.ddpsim({"run", first_example}).out);  // eight a100-40 on NVLink
   };
-  const std::string v100 = "laws,v100,nvlink,8,0.1 0.2 -0.1 0 0 0 0 0,a\n",
-                    a100 = "laws,a100-40,nvlink,8,0.1 0.2,b\n";
+  const std::string v100 = "laws,v100,nvlink,8,fp16,0.1 0.2 -0.1 0 0 0 0 0,a\n",
+                    a100 = "laws,a100-40,nvlink,8,bf16,0.1 0.2,b\n";
   CHECK_THAT(said(v100), Catch::Contains("Predictions over such a link, none of them on a100-40, "
                                          "were "));
   CHECK_THAT(said(v100 + a100),
              Catch::Contains("Predictions over such a link, 2 of the 10 rows on a100-40, were "));
-  CHECK_THAT(said("laws,a100-40,nvlink,8,0.1 0.2 -0.1 0 0 0 0 0,a\n"),
+  CHECK_THAT(said("laws,a100-40,nvlink,8,bf16,0.1 0.2 -0.1 0 0 0 0 0,a\n"),
              Catch::Contains("Predictions of this kind were "));
-  CHECK_THAT(said("laws,v100,infiniband,8,0.1,a\n"),
+  CHECK_THAT(said("laws,v100,infiniband,8,fp32,0.1,a\n"),
              Catch::Contains("predictions of all kinds, none of them on a100-40, were "));
 }
 
+TEST_CASE("the quoted accuracy says where its rows compute in another number format",
+          "[tools][band]") {
+  // first.yaml computes in bf16.
+  const auto said = [](const std::string& rows, const Words& more = {}) {
+    const Catalogue catalogue(rows);
+    Words words{"run", first_example};
+    words.insert(words.end(), more.begin(), more.end());
+    return joined(catalogue.ddpsim(words).out);
+  };
+  const std::string kind = "laws,a100-40,nvlink,8,", nothing = "nothing fitted";
+  const std::string fp32 = kind + "fp32,0 0 0 0 0 0,a\n", tf32 = kind + "tf32,0 0,b\n",
+                    bf16 = kind + "bf16,0 0,c\n";
+  CHECK_THAT(said(fp32 + tf32),
+             Catch::Contains(nothing + "; they compute in fp32 and tf32, this scenario in bf16. "));
+  CHECK_THAT(said(fp32 + bf16), Catch::Contains(nothing + "; 2 of the 8 rows compute in bf16, as "
+                                                          "this scenario does. "));
+  // Of the format of most rows, or of one that nobody knows, nothing is said.
+  CHECK_THAT(said(fp32 + bf16, {"--set", "workload.compute=fp32"}),
+             Catch::Contains(nothing + ". All of"));
+  CHECK_THAT(said(kind + ",0 0 0 0 0 0 0 0,a\n"), Catch::Contains(nothing + ". All of"));
+  // tune and tables of what varies quote it likewise.
+  const Catalogue catalogue(fp32 + tf32);
+  CHECK_THAT(joined(catalogue.ddpsim({"tune", first_example}).out),
+             Catch::Contains("; they compute in fp32 and tf32, this scenario in bf16."));
+  CHECK_THAT(
+      joined(catalogue.ddpsim({"run", first_example, "--vary", "workload.compute=bf16,fp32"}).out),
+      Catch::Contains("At compute: bf16: Predictions") &&
+          Catch::Contains("; they compute in fp32 and tf32, this scenario in bf16. "));
+}
+
 TEST_CASE("what no row is known of has no band", "[tools][band]") {
-  const Catalogue nothing("profile,cpu,ethernet,2,0.1,a\n");
+  const Catalogue nothing("profile,cpu,ethernet,2,fp32,0.1,a\n");
   const Json run = nothing.ddpsim({"run", first_example, "--json", "-"}).json();
   for (const Json& step : run["results"]) {
     CHECK(step["step_low_ms"].is_null());
@@ -173,10 +203,12 @@ TEST_CASE("what no row is known of has no band", "[tools][band]") {
   }
   CHECK_THAT(nothing.ddpsim({"run", first_example}).out,
              !Catch::Contains("In proportion, steps take"));
-  const Catalogue wrong("laws,h200,,1,-1,a\n");
+  const Catalogue wrong("laws,h200,,1,,-1,a\n");
   const Outcome refused = wrong.ddpsim({"run", first_example});
   CHECK(refused.code == 2);
   CHECK_THAT(refused.err, Catch::Contains("accuracy.csv:2:"));
+  const Catalogue format("laws,h200,,1,fp31,0.1,a\n");
+  CHECK_THAT(format.ddpsim({"run", first_example}).err, Catch::Contains("accuracy.csv:2:"));
 }
 
 TEST_CASE("JSON, CSV and sweeps give the same band of a step", "[tools][band]") {
@@ -198,7 +230,7 @@ TEST_CASE("JSON, CSV and sweeps give the same band of a step", "[tools][band]") 
 TEST_CASE("tune says where a saving is smaller than how far steps are off", "[tools][band][tune]") {
   const std::string file = shipped("examples/two-workstations.yaml");
   const auto tuned = [&](const std::string& errors) {
-    const Catalogue catalogue("laws,any,ethernet,4," + errors + ",a\n");
+    const Catalogue catalogue("laws,any,ethernet,4,fp32," + errors + ",a\n");
     const Outcome outcome = catalogue.ddpsim({"tune", file});
     const std::string said = joined(outcome.out);
     CHECK_THAT(said, Catch::Contains(" instead of DDP's default saves 3") &&

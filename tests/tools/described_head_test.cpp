@@ -47,7 +47,36 @@ TEST_CASE("the head of run says that a model was described with autocast and che
   CHECK(json["recomputed_kernels"] == 1);
 }
 
-TEST_CASE("run --vary, sweep and tune say it too, once", "[tools][described]") {
+TEST_CASE("run and tune say whose code a model of the catalogue stands for", "[tools][described]") {
+  const auto said = [](std::vector<std::string> words, const std::string& model) {
+    words.insert(words.end(), {first_example, "--set", "workload.model=" + model, "--set",
+                               "compare=[flat]", "--wide", "-q"});
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  const std::string yours = "; if yours is another, capture it with `ddpsim describe`\n";
+  for (const char* command : {"run", "tune"})
+    CHECK_THAT(said({command}, "gpt2"),
+               Catch::Contains("\ngpt2 is computed as by Hugging Face's code (fused attention, "
+                               "unfused gelu_new, no dropout)" +
+                               yours));
+  CHECK_THAT(said({"run"}, "cs336-small"),
+             Catch::Contains("cs336-small is computed as by the CS336 course's code (eager "
+                             "attention, unfused RMSNorm, RoPE and SwiGLU)" +
+                             yours));
+  // Not in tables of what varies, nor where everybody's code is alike or a step was measured.
+  CHECK_THAT(said({"run", "--vary", "cluster.nodes=1"}, "gpt2"), !Catch::Contains(yours));
+  CHECK_THAT(said({"sweep", "--vary", "cluster.nodes=1"}, "gpt2"), !Catch::Contains(yours));
+  CHECK_THAT(said({"run", "--set", "workload.times={forward: 20 ms, backward: 40 ms}"}, "gpt2"),
+             !Catch::Contains(yours));
+  CHECK_THAT(ddpsim({"run", shipped("seeds/cs336-xl-2xh100.yaml")}).out, !Catch::Contains(yours));
+  CHECK_THAT(ddpsim({"run", shipped("examples/mlp-2ranks.yaml")}).out, !Catch::Contains(yours));
+}
+
+TEST_CASE("run --vary, sweep and tune say how a model was described too, once",
+          "[tools][described]") {
   const Scratch scratch;
   const std::string both =
       described(scratch, {{"dtype: fp32\n", "dtype: fp32\ncompute: bf16\n"},

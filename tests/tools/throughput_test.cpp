@@ -379,10 +379,13 @@ TEST_CASE("the catalogue's known errors are those that score finds", "[tools][kn
     if (!row["calibration"]) expected.push_back(row["error"]);
   bool found = false;
   for (const KnownErrors& known : read_known_errors()) {
+    CHECK((known.ranks == 1) == known.link.empty());
+    CHECK(known.compute);
     if (known.setup != "damek-b4-s512" || known.fitted != FittedOn::naive) continue;
     found = true;
     CHECK(known.device == "a100-80");
     CHECK(known.link == "pcie");
+    CHECK(known.compute == DType::tf32);
     REQUIRE(known.errors.size() == expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i)
       CHECK(known.errors[i] == Approx(expected[i]).margin(0.00006));

@@ -100,8 +100,31 @@ std::string on_device(const std::vector<const KnownErrors*>& chosen, const std::
   return fmt::format(", {} of the {} rows on {},", here, rows, name);
 }
 
+/// "; they compute in fp32 and tf32, this scenario in bf16": that no row, or fewer than of another
+/// format, are of the scenario's; "" if that is not so, or a format is not known.
+std::string in_other_formats(const std::vector<const KnownErrors*>& chosen,
+                             std::optional<DType> compute) {
+  std::map<DType, std::size_t> rows_in;
+  std::size_t rows = 0, most = 0;
+  for (const KnownErrors* each : chosen) {
+    rows += each->errors.size();
+    if (each->compute) most = std::max(most, rows_in[*each->compute] += each->errors.size());
+  }
+  if (!compute || rows_in.empty()) return "";
+  const auto same = rows_in.find(*compute);
+  const std::size_t here = same == rows_in.end() ? 0 : same->second;
+  if (here == most) return "";
+  if (here > 0)
+    return fmt::format("; {} of the {} rows compute in {}, as this scenario does", here, rows,
+                       name_of(*compute));
+  std::vector<std::string_view> formats;
+  for (const auto& of_format : rows_in) formats.push_back(name_of(of_format.first));
+  return fmt::format("; they compute in {}, this scenario in {}", fmt::join(formats, " and "),
+                     name_of(*compute));
+}
+
 KnownAccuracy summary_of(const std::vector<const KnownErrors*>& chosen, std::string subject,
-                         const std::string& device) {
+                         const PredictionKind& kind) {
   std::vector<double> errors, sizes;
   std::set<std::string> setups, devices, links;
   std::set<int> ranks;
@@ -115,11 +138,17 @@ KnownAccuracy summary_of(const std::vector<const KnownErrors*>& chosen, std::str
     if (!each->link.empty()) links.insert(each->link);
     ranks.insert(each->ranks);
   }
-  KnownAccuracy accuracy{
-      sizes.size(),    setups.size(),      quantile(sizes, 0.5),      quantile(sizes, 0.9),
-      band_of(errors), std::move(subject), on_device(chosen, device), some_of(devices, "device")};
+  KnownAccuracy accuracy{sizes.size(),
+                         setups.size(),
+                         quantile(sizes, 0.5),
+                         quantile(sizes, 0.9),
+                         band_of(errors),
+                         std::move(subject),
+                         on_device(chosen, kind.device),
+                         some_of(devices, "device")};
   if (!links.empty()) accuracy.rows_of += ", " + some_of(links, "link");
-  accuracy.rows_of += fmt::format(", {}, {}", ranks_text(ranks), fitted_text(chosen[0]->fitted));
+  accuracy.rows_of += fmt::format(", {}, {}", ranks_text(ranks), fitted_text(chosen[0]->fitted)) +
+                      in_other_formats(chosen, kind.compute);
   return accuracy;
 }
 
@@ -159,7 +188,7 @@ std::optional<KnownAccuracy> accuracy_of_kind(const std::vector<KnownErrors>& al
     if (rows >= enough_rows) break;
   }
   if (chosen.empty()) return std::nullopt;
-  return summary_of(chosen, std::move(subject), kind.device);
+  return summary_of(chosen, std::move(subject), kind);
 }
 
 /// What the catalogue says, read once: a sweep asks at each of its points, on several threads.
@@ -206,10 +235,13 @@ std::optional<PredictionKind> kind_of(const Scenario& scenario, const std::optio
   const FittedOn from = known_from(scenario, fit);
   const bool of_the_machine = from == FittedOn::profile || from == FittedOn::calibration;
   if (of_the_machine != scenario.cluster.device.synchronous) return std::nullopt;
-  if (of_the_machine) return PredictionKind{"cpu", ranks == 1 ? "" : "ethernet", ranks, from};
+  const std::optional<DType> compute = main_format(scenario.workload);
+  if (of_the_machine)
+    return PredictionKind{"cpu", ranks == 1 ? "" : "ethernet", ranks, from, compute};
   return PredictionKind{
       scenario.cluster.device.name,
-      ranks == 1 ? "" : std::string(name_of(deciding_link(scenario.cluster).kind)), ranks, from};
+      ranks == 1 ? "" : std::string(name_of(deciding_link(scenario.cluster).kind)), ranks, from,
+      compute};
 }
 
 Band band_of(const std::vector<double>& errors) {

@@ -16,6 +16,7 @@ struct PredictionKind {
   std::string link;    ///< the kind of the link that decides: "nvlink"; "" of one rank
   int ranks = 1;
   FittedOn fitted = FittedOn::laws;
+  std::optional<DType> compute{};  ///< how most products are multiplied; none: not known
 };
 /// What a scenario's predictions are made from: the best of what there is. A profile is also a
 /// description that says how long kernels took.
@@ -48,7 +49,9 @@ struct KnownAccuracy {
   std::string subject;  ///< "Predictions of this kind", or in which way they are not
   /// ", none of them on h100-sxm,": which rows are of the prediction's own device; "" if all are.
   std::string on_device;
-  std::string rows_of;  ///< what they have in common: "h100-sxm, nvlink, 2 to 8 ranks"
+  /// What they have in common: "h100-sxm, nvlink, 2 to 8 ranks"; and where most of them multiply in
+  /// another number format than the prediction's step does, that.
+  std::string rows_of;
 };
 /// The accuracy on rows of the same device, kind of link and number of ranks; if fewer than eight,
 /// of any number of ranks above one; then of any device by that kind of link, with the same ranks

@@ -41,6 +41,7 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
     Training training;
     StepModel model;
     std::string link, device;
+    std::optional<DType> compute;
   };
   std::map<decltype(MeasuredRow::set), Variant> variants;
   std::vector<CalibrationRow> rows;
@@ -50,14 +51,16 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
       const Scenario variant = variant_of(scenario, row, settings);
       found =
           variants
-              .emplace(row.set, Variant{variant.training, model_of(variant),
-                                        kind_of_link(variant.cluster), variant.cluster.device.name})
+              .emplace(row.set,
+                       Variant{variant.training, model_of(variant), kind_of_link(variant.cluster),
+                               variant.cluster.device.name, main_format(variant.workload)})
               .first;
     }
     Training training = found->second.training;
     training.strategy = row.strategy;
     if (row.bucket_cap) training.give_cap(*row.bucket_cap);
-    rows.push_back({&row, training, found->second.model, found->second.link, found->second.device});
+    rows.push_back({&row, training, found->second.model, found->second.link, found->second.device,
+                    found->second.compute});
   }
   return rows;
 }

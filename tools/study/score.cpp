@@ -90,8 +90,9 @@ std::optional<FileScore> score_scenario(const std::string& file, const Scenario&
       naive_communication = communication_of_row(*row.row, metrics);
     const bool capped = row.training.strategy == Strategy::bucketed;
     score.rows.push_back({file, label_of(row), row.model.costs.ranks, row.link, row.device,
-                          row.training.strategy, capped ? row.training.bucket_cap : Bytes{},
-                          row.row->step, metrics.step, calibrates[i], -1, row.row->note});
+                          row.compute, row.training.strategy,
+                          capped ? row.training.bucket_cap : Bytes{}, row.row->step, metrics.step,
+                          calibrates[i], -1, row.row->note});
   }
   if (naive_communication)
     for (ScoreRow& row : score.rows)

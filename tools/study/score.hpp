@@ -17,6 +17,7 @@ struct ScoreRow {
   int ranks = 1;
   std::string link;  ///< kind of the link that decides: inside the node, or between nodes
   std::string device;
+  std::optional<DType> compute;  ///< how most products are multiplied; none: not known
   Strategy strategy = Strategy::none;
   Bytes bucket_cap;  ///< zero: the strategy has none
   Duration measured{}, predicted{};

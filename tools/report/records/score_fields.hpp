@@ -35,6 +35,10 @@ inline constexpr Field calibration_in_words = text_field("calibrates", "", "")
                                                   .only_for(Audience::people);
 inline constexpr Field score_link = text_field(
     "link", "link", "The kind of the link that bounds communication; nothing for one rank.");
+inline constexpr Field score_compute =
+    text_field("compute", "compute",
+               "The number format in which most products are multiplied; nothing where no product "
+               "is known.");
 inline constexpr Field left_out =
     list_field("left_out",
                "The files that have no row of a strategy that predictions were to be "
@@ -61,17 +65,30 @@ inline constexpr Field median_exposed_error =
     ratio_field("median_exposed_error", "median exposed error", "The median of the exposed errors.",
                 Better::low, tenths_of_percent);
 
-inline constexpr std::array of_score{&format,       &version_of_program,
-                                     &rows,         &file,
-                                     &strategy,     &bucket_cap_bytes,
-                                     &measured_ms,  &predicted_ms,
-                                     &score_error,  &calibration,
-                                     &row_label,    &exposed_error,
-                                     &left_out,     &predicted_rows,
-                                     &median_error, &ninth_decile_error,
-                                     &worst_error,  &ranks,
-                                     &device_name,  &score_link,
-                                     &bias,         &group_of,
-                                     &score_groups, &median_exposed_error};
+inline constexpr std::array of_score{&format,
+                                     &version_of_program,
+                                     &rows,
+                                     &file,
+                                     &strategy,
+                                     &bucket_cap_bytes,
+                                     &measured_ms,
+                                     &predicted_ms,
+                                     &score_error,
+                                     &calibration,
+                                     &row_label,
+                                     &exposed_error,
+                                     &left_out,
+                                     &predicted_rows,
+                                     &median_error,
+                                     &ninth_decile_error,
+                                     &worst_error,
+                                     &ranks,
+                                     &device_name,
+                                     &score_link,
+                                     &score_compute,
+                                     &bias,
+                                     &group_of,
+                                     &score_groups,
+                                     &median_exposed_error};
 
 }  // namespace ddpsim::fields

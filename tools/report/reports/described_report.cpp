@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "tools/report/records/described_fields.hpp"
+#include "tools/report/reports/cluster_report.hpp"
 #include "tools/study/point_notes.hpp"
 
 namespace ddpsim {
@@ -58,6 +59,14 @@ std::string described_text(const Scenario& scenario) {
   text += "\n";
   for (const std::string& note : described.notes) text += fmt::format("- {}\n", note);
   return text + partial_text(scenario);
+}
+
+std::string code_text(const Scenario& scenario) {
+  const bool measured = scenario.measured || scenario.times.forward || scenario.times.backward;
+  if (scenario.code.empty() || measured) return "";
+  return fmt::format(
+      "{} is computed as by {}; if yours is another, capture it with `ddpsim describe`",
+      shown_name(scenario.workload.name, "model"), scenario.code);
 }
 
 std::string described_modes_text(const Scenario& scenario) {

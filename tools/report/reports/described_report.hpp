@@ -14,6 +14,10 @@ namespace ddpsim {
 /// not described.
 std::string described_text(const Scenario& scenario);
 
+/// "gpt2 is computed as by Hugging Face's code (...): describe yours ...", where a model of the
+/// catalogue may be computed otherwise and no step of it was measured; else "".
+std::string code_text(const Scenario& scenario);
+
 /// "described: most products in bf16, as under autocast; with activation checkpoints: ..."; "" where
 /// neither holds, and for a workload that was not described.
 std::string described_modes_text(const Scenario& scenario);

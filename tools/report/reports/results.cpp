@@ -178,6 +178,7 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
                   static_cast<double>(scenario.workload.elements()) * 1e-6,
                   to_string(scenario.workload.gradient_size()), cluster_text(scenario))});
   page.add(Paragraph{described_text(scenario)});
+  page.add(Paragraph{code_text(scenario)});
   Table table{{fields::strategy_in_words, fields::step_ms, fields::forward_ms, fields::backward_ms,
                fields::optimizer_ms, fields::communication_ms, fields::exposed_ms, fields::overlap,
                fields::speedup_vs_naive, fields::collectives, fields::bound}};

@@ -22,7 +22,8 @@ Record row_record(const ScoreRow& row) {
   if (row.exposed_error >= 0) record.add(fields::exposed_error, row.exposed_error);
   record.add(fields::ranks, row.ranks)
       .add(fields::device_name, row.device)
-      .add(fields::score_link, row.link.empty() ? FieldValue() : FieldValue(row.link));
+      .add(fields::score_link, row.link.empty() ? FieldValue() : FieldValue(row.link))
+      .add(fields::score_compute, row.compute ? FieldValue(name_of(*row.compute)) : FieldValue());
   return record;
 }
 

@@ -309,6 +309,7 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
                   shown_name(scenario.workload.name, "model"), scenario.workload.parameters.size(),
                   to_string(scenario.workload.gradient_size()), cluster_text(scenario))});
   page.add(Paragraph{described_modes_text(scenario)});
+  page.add(Paragraph{code_text(scenario)});
   if (const std::string unfit = unfit_before_verdict(scenario, tuning); !unfit.empty())
     page.add(Paragraph{unfit});
   page.add(choices_table(tuning));
