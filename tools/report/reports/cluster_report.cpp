@@ -16,6 +16,7 @@
 #include "tools/report/reports/described_report.hpp"
 #include "tools/report/reports/full_nodes.hpp"
 #include "tools/report/reports/kept_links.hpp"
+#include "tools/study/known_joins.hpp"
 #include "tools/study/measurement_doubts.hpp"
 
 namespace ddpsim {
@@ -102,6 +103,13 @@ std::vector<std::string> idle_settings(const Scenario& scenario,
   return notes;
 }
 
+/// Does the link join a pair of cards by a bridge?
+bool is_bridge(const Link& link) {
+  constexpr std::string_view ending = "-bridge";
+  return link.name.size() > ending.size() &&
+         link.name.compare(link.name.size() - ending.size(), ending.size(), ending) == 0;
+}
+
 /// Links that no such device has, and more devices in one node than any link of the kind joins.
 void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
   const Link& link = cluster.intra_node;
@@ -113,6 +121,21 @@ void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cl
         fmt::format("{} has no NVLink: such devices are never joined by {}; `ddpsim list "
                     "links` has other links",
                     device.name, link.name));
+    return;
+  }
+  if (link.all_reduce.empty() && !is_known_to_join(link, device)) {
+    notes.push_back(
+        fmt::format("no {} is known to be joined by {}; `ddpsim list links` has other links, and "
+                    "--link NAME (cluster.intra_node) takes one",
+                    shown_name(device.name, "device"), shown_name(link.name, "link")));
+    return;
+  }
+  constexpr int bridged = 2;
+  if (ranks > bridged && is_bridge(link)) {
+    notes.push_back(
+        fmt::format("{} joins {} cards, and a node has {} ranks: others reach each other by PCIe, "
+                    "which takes longer; --link NAME (cluster.intra_node) takes another link",
+                    link.name, bridged, ranks));
     return;
   }
   const int limit = largest_nvlink_domain(device.compute_capability);
