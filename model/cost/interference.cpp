@@ -22,6 +22,7 @@ bool by_host(const Cluster& cluster) {
 /// The share of its bandwidth that a collective over such links loses beside kernels.
 double lost_beside_compute(const Cluster& cluster) {
   if (by_host(cluster)) return Law::lost_through_host;
+  if (over_nics(cluster)) return Law::lost_over_pcie;
   const LinkKind kind = deciding_link(cluster).kind;
   const bool nvlink = kind == LinkKind::nvlink || kind == LinkKind::plain;
   return nvlink ? Law::lost_over_nvlink : Law::lost_over_pcie;
@@ -53,6 +54,20 @@ MeasuredInterference between(const std::vector<MeasuredInterference>& measured, 
 }
 
 }  // namespace
+
+bool over_nics(const Cluster& cluster) {
+  if (cluster.nodes == 1) return false;
+  switch (cluster.inter_node.kind) {
+    case LinkKind::plain:
+    case LinkKind::ethernet:
+    case LinkKind::infiniband:
+      return true;
+    case LinkKind::nvlink:
+    case LinkKind::pcie:
+      return false;
+  }
+  return false;
+}
 
 InterferenceLaw::InterferenceLaw(const CalibratedCluster& cluster)
     : multiprocessors_(cluster.device.multiprocessors),

@@ -25,6 +25,9 @@ inline float compute_slowdown(const Interference& beside, float memory_fraction,
   return longer + launch_rate * beside.per_launch;
 }
 
+/// Do collectives between nodes go over NICs? A network that does not say its kind has them too.
+bool over_nics(const Cluster& cluster);
+
 /// Interference of one collective with the kernels beside it, from the device and the link alone.
 ///
 ///     arithmetic-bound kernel   M / (M - c)          c of the M SMs hold NCCL's thread blocks
@@ -38,8 +41,9 @@ inline float compute_slowdown(const Interference& beside, float memory_fraction,
 /// (NVIDIA/nccl#1433), both halve its bandwidth; only the transfer suffers. g = 0.45 between GPUs
 /// that copy to each other over PCIe, where d = 0: least squares over the overlapped rows of the
 /// seven measured files with such GPUs, each source counting alike
-/// (tests/experiments/fit_interference.cpp). Over NICs, to which the bytes go by PCIe, the same: no
-/// public row tells. g = 0.02 and d = 30 us where GPUs of one node reach each other through the
+/// (tests/experiments/fit_interference.cpp). Over NICs, to which the bytes go by PCIe, the same (no
+/// public row tells), and over a network that does not say its kind.
+/// g = 0.02 and d = 30 us where GPUs of one node reach each other through the
 /// host's memory: the memory or the bus is the bottleneck there, not what the GPU does beside it,
 /// and kernels run as fast as ever but with longer gaps. Both are the mean of four A40 (2.8 % and
 /// 43 us, the mean of nine published cells) and four L4 (1 % and 18 us, of three):

@@ -26,6 +26,29 @@ TEST_CASE("NVLink between devices that have none gets a note", "[tools][accepted
   CHECK_THAT(run({"--device", "t4", "--link", "pcie3"}).err, !Catch::Contains("NVLink"));
 }
 
+TEST_CASE("NVLink of another generation gets a note whichever way it was set",
+          "[tools][accepted]") {
+  const std::string note = "no a100-80 is known to be joined by nvlink4";
+  const Scratch scratch;
+  const std::string cluster =
+      scratch.write("c.yaml", "device: h100-sxm\nranks_per_node: 8\nintra_node: nvlink4\n")
+          .string();
+  CHECK_THAT(run({"--device", "a100-80", "--link", "nvlink4"}).err, Catch::Contains(note));
+  CHECK_THAT(run({"--set", "cluster.device=a100-80", "--set", "cluster.intra_node=nvlink4"}).err,
+             Catch::Contains(note));
+  CHECK_THAT(run({"--cluster", cluster, "--device", "a100-80"}).err,
+             Catch::Contains("known to be joined by"));
+  CHECK_THAT(run({"--device", "a100-80", "--link", "nvlink3"}).err, !Catch::Contains("joined by"));
+  // Bridges join pairs, of GPUs of their own generation.
+  const auto bridged = [](const char* device, const char* ranks) {
+    return run({"--device", device, "--link", "nvlink3-bridge", "--ranks-per-node", ranks}).err;
+  };
+  CHECK_THAT(bridged("a100-pcie-80", "8"),
+             Catch::Contains("no a100-pcie-80 is known to be joined by nvlink3-bridge"));
+  CHECK_THAT(bridged("a40", "8"), Catch::Contains("nvlink3-bridge joins 2 cards"));
+  CHECK_THAT(bridged("a40", "2"), !Catch::Contains("nvlink3-bridge"));
+}
+
 TEST_CASE("more devices in a node than NVLink joins get a note", "[tools][accepted]") {
   const auto noted = [](const char* device, const char* link, const char* ranks) {
     return run({"--device", device, "--link", link, "--nodes", "1", "--ranks-per-node", ranks}).err;

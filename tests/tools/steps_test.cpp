@@ -1,4 +1,8 @@
 // Consecutive steps, phases and DDP's own statistics, asked of the program.
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+
 #include <catch2/catch.hpp>
 
 #include "tests/tools/program.hpp"
@@ -69,6 +73,34 @@ TEST_CASE("run --ddp-statistics prints the logger's averages beside ours", "[too
   CHECK_THAT(ddpsim({"run", "--help"}).out,
              Catch::Contains("PyTorch's own averages differ") &&
                  Catch::Contains("the last micro-batch; our comm is of the whole step"));
+}
+
+TEST_CASE("the communication that ran beside kernels is what the trace of the step has",
+          "[tools][steps]") {
+  // Kernels slow what runs beside them, so this is more than comm less exposed.
+  const Scratch scratch;
+  const std::string trace = scratch.path("t.json").string();
+  const Outcome out = ddpsim(
+      {"run", first_example, "--ddp-statistics", "--set", "compare=[bucketed]", "--trace", trace});
+  REQUIRE(out.code == 0);
+  const auto lines = lines_of(out.out);
+  const auto heading = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+    return line.find("busy overlap ms") != std::string::npos;
+  });
+  REQUIRE(heading != lines.end());
+  std::istringstream row(*(heading + 2));
+  std::vector<std::string> words;
+  for (std::string word; row >> word;) words.push_back(word);
+  const double busy = std::stod(words.back()), comm = std::stod(words[words.size() - 2]);
+  std::ifstream file(trace);
+  const Json whole = Json::parse(file);
+  double ratio = 0;
+  for (const Json& rank : whole["ddpsim"]["ranks"]) {
+    ratio = rank["busy_overlap"].get<double>();
+    break;
+  }
+  CHECK(ratio > 0);
+  CHECK(busy == Approx(ratio * comm).margin(0.02));
 }
 
 TEST_CASE("run --ddp-statistics says so where DDP's logger does not run", "[tools][steps]") {

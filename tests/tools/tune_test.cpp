@@ -290,6 +290,42 @@ TEST_CASE("caps as CSV, one line each", "[tools][tune]") {
   CHECK(lines.size() == tuned(workstations)["caps"].size() + 1);
 }
 
+TEST_CASE("a verdict over a network that says no kind rests on the same assumption",
+          "[tools][tune]") {
+  // Of a table of several nodes nothing tells the number of NICs, which sets what kernels lose.
+  const Scratch scratch;
+  scratch.write("table.yaml",
+                "ranks: 16\nnodes: 2\nall_reduce:\n"
+                "  - {bytes: 1 MiB, time: 60 us}\n  - {bytes: 256 MiB, time: 2 ms}\n");
+  const auto out = [&](const std::string& network, std::vector<std::string> words) {
+    for (const std::string word :
+         {"--device", "h100-sxm", "--nodes", "2", "--set", "cluster.intra_node=nvlink4", "--set"})
+      words.push_back(word);
+    words.push_back("cluster.inter_node=" + network);
+    words.insert(words.begin() + 1, shipped("examples/first.yaml"));
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  const std::string says = "an all-reduce over NICs is assumed to lose 45 % of its bandwidth",
+                    verdict = "The verdict rests on an assumption: " + says,
+                    nics = "as over 1 NIC a node (inter_node.nics is not given)";
+  const std::string table = scratch.path("table.yaml").string(),
+                    plain = "{latency: 14 us, bandwidth: 50 GB/s}";
+  CHECK_THAT(out(table, {"run"}), Catch::Contains(says) && Catch::Contains(nics) &&
+                                      Catch::Contains("; nodes by table,") &&
+                                      !Catch::Contains("1 NIC a node by"));
+  CHECK_THAT(out(table, {"tune"}), Catch::Contains(verdict) && Catch::Contains(nics));
+  const std::vector<std::string> without{"tune", "--set", "cluster.interference={}"};
+  CHECK_THAT(out(table, without), !Catch::Contains("assumption"));
+  // Told, it is in the head. What a network of so many bytes/s for each NIC has is one, by rule.
+  CHECK_THAT(out("{base: " + table + ", nics: 4}", {"run"}),
+             Catch::Contains("; 4 NICs a node by") && !Catch::Contains(nics));
+  CHECK_THAT(out(plain, {"tune"}), Catch::Contains(verdict) && !Catch::Contains(nics) &&
+                                       Catch::Contains("; 1 NIC a node by"));
+}
+
 TEST_CASE("a verdict that rests on assumed interference says so first", "[tools][tune]") {
   const auto out = [](std::vector<std::string> words) {
     words.insert(words.begin() + 1, shipped("examples/first.yaml"));

@@ -24,7 +24,7 @@ inline constexpr Field inter_node =
 inline constexpr Field nics_per_node =
     count_field("nics_per_node", "NICs per node",
                 "How many NICs a node has, or the node with the fewest; nothing if there is one "
-                "node.");
+                "node, or if a measured table does not tell.");
 inline constexpr Field line_rate{
     .name = "line_rate_bytes_per_second",
     .label = "line rate per device",

@@ -19,6 +19,7 @@
 #include "tools/report/reports/full_nodes.hpp"
 #include "tools/report/reports/idle_links.hpp"
 #include "tools/report/reports/kept_links.hpp"
+#include "tools/study/known_joins.hpp"
 #include "tools/study/measurement_doubts.hpp"
 
 namespace ddpsim {
@@ -35,6 +36,15 @@ Bandwidth line_rate(const CalibratedCluster& cluster) {
   const int ranks = cluster.ranks_per_node.largest();  // of the node whose devices share the most
   if (cluster.nodes == 1) return ranks > 1 ? port : Bandwidth{};
   return {port.bytes_per_second * nics_of_node(cluster, ranks) / ranks};
+}
+
+/// Is the number of NICs of a node known, or a rule of its kind of network? Nothing tells it of a
+/// network of no kind whose all-reduces were measured.
+bool knows_nics(const CalibratedCluster& cluster) {
+  const Link& network = cluster.inter_node;
+  const bool measured = !network.all_reduce.empty() ||
+                        (cluster.calibration && !cluster.calibration->all_reduce.empty());
+  return network.nics > 0 || network.kind != LinkKind::plain || !measured;
 }
 
 /// Is it what the reader calls an entry that a scenario writes out instead of naming it?
@@ -103,6 +113,13 @@ std::vector<std::string> idle_settings(const Scenario& scenario,
   return notes;
 }
 
+/// Does the link join a pair of cards by a bridge?
+bool is_bridge(const Link& link) {
+  constexpr std::string_view ending = "-bridge";
+  return link.name.size() > ending.size() &&
+         link.name.compare(link.name.size() - ending.size(), ending.size(), ending) == 0;
+}
+
 /// Links that no such device has, and more devices in one node than any link of the kind joins.
 void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
   const Link& link = cluster.intra_node;
@@ -114,6 +131,21 @@ void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cl
         fmt::format("{} has no NVLink: such devices are never joined by {}; `ddpsim list "
                     "links` has other links",
                     device.name, link.name));
+    return;
+  }
+  if (link.all_reduce.empty() && !is_known_to_join(link, device)) {
+    notes.push_back(
+        fmt::format("no {} is known to be joined by {}; `ddpsim list links` has other links, and "
+                    "--link NAME (cluster.intra_node) takes one",
+                    shown_name(device.name, "device"), shown_name(link.name, "link")));
+    return;
+  }
+  constexpr int bridged = 2;
+  if (ranks > bridged && is_bridge(link)) {
+    notes.push_back(
+        fmt::format("{} joins {} cards, and a node has {} ranks: others reach each other by PCIe, "
+                    "which takes longer; --link NAME (cluster.intra_node) takes another link",
+                    link.name, bridged, ranks));
     return;
   }
   const int limit = largest_nvlink_domain(device.compute_capability);
@@ -314,8 +346,10 @@ std::string cluster_text(const Scenario& scenario) {
   if (cluster.nodes > 1) {
     const int nics = nics_per_node(cluster);
     const bool some_have_more = nics_of_node(cluster, ranks.largest()) > nics;
-    text += fmt::format("; {} NIC{}{} a node by {}", nics, nics == 1 ? "" : "s",
-                        some_have_more ? " or more" : "", name_of_link(cluster.inter_node));
+    text += knows_nics(cluster)
+                ? fmt::format("; {} NIC{}{} a node by {}", nics, nics == 1 ? "" : "s",
+                              some_have_more ? " or more" : "", name_of_link(cluster.inter_node))
+                : "; nodes by " + name_of_link(cluster.inter_node);
   }
   if (cluster.ranks() > 1)
     text += fmt::format(", {}; all-reduce law: {}{}", per_device, CollectiveLaw(cluster).name(),
@@ -353,15 +387,14 @@ std::string slowest_rank_text(const Scenario& scenario) {
 std::string assumed_interference_text(const Scenario& scenario) {
   const CalibratedCluster& cluster = scenario.cluster;
   const bool measured = cluster.calibration && !cluster.calibration->interference.empty();
-  const LinkKind kind = deciding_link(cluster).kind;
-  const bool over_nics =
-      cluster.nodes > 1 && (kind == LinkKind::ethernet || kind == LinkKind::infiniband);
-  if (!over_nics || measured || cluster.interference) return "";
+  if (!over_nics(cluster) || measured || cluster.interference) return "";
   return fmt::format(
       "an all-reduce over NICs is assumed to lose {:.0f} % of its bandwidth beside kernels, as "
-      "over "
-      "PCIe (cluster.interference is not given)",
-      100 * InterferenceLaw::lost_over_pcie);
+      "over PCIe (cluster.interference is not given){}",
+      100 * InterferenceLaw::lost_over_pcie,
+      knows_nics(cluster) ? ""
+                          : ", and to take as many multiprocessors from kernels as over 1 NIC a "
+                            "node (inter_node.nics is not given)");
 }
 
 FieldValue ranks_value(const RanksPerNode& ranks) {
@@ -383,7 +416,8 @@ Record cluster_record(const Scenario& scenario) {
       .add(fields::device_name, cluster.device.name)
       .add(fields::intra_node, link_or_nothing(inside, cluster.intra_node))
       .add(fields::inter_node, link_or_nothing(between, cluster.inter_node))
-      .add(fields::nics_per_node, between ? FieldValue(nics_per_node(cluster)) : FieldValue())
+      .add(fields::nics_per_node,
+           between && knows_nics(cluster) ? FieldValue(nics_per_node(cluster)) : FieldValue())
       .add(fields::line_rate, rate > 0 ? FieldValue(rate) : FieldValue())
       .add(fields::law,
            cluster.ranks() > 1 ? FieldValue(CollectiveLaw(cluster).name()) : FieldValue())

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "model/ddp/iteration.hpp"
+#include "model/timeline/busy_overlap.hpp"
 #include "model/timeline/metrics.hpp"
 #include "sim/predict/predict.hpp"
 #include "tools/report/records/ms_text.hpp"
@@ -152,12 +153,11 @@ Page statistics_page(const Comparison& run, const std::vector<ConsecutiveSteps>&
     const Step& step = run.compared[s];
     const DdpAverages logged = steps.empty() ? averages_of(step) : steps[s].logged;
     if (logged.samples_taken() == 0) continue;
-    const Duration hidden =
-        scaled(step.metrics.communication, overlap_ratio(step.metrics, run.none.metrics));
     table.add(statistics_record(logged)
                   .add(fields::strategy_in_words, strategy_label(step.training))
                   .add(fields::communication_ms, in_ms(step.metrics.communication))
-                  .add(fields::busy_overlap_ms, in_ms(hidden)));
+                  .add(fields::busy_overlap_ms,
+                       in_ms(busy_overlap(step.schedule, step.timeline).beside)));
   }
   Page page;
   if (table.rows.empty())
