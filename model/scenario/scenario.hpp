@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "model/base/price.hpp"
 #include "model/cost/calibration.hpp"
 #include "model/ddp/training.hpp"
-#include "model/scenario/price.hpp"
 #include "model/workload/optimizer.hpp"
 #include "model/workload/workload.hpp"
 

@@ -8,7 +8,7 @@
 #include "python/bindings/request.hpp"
 #include "python/bindings/study.hpp"
 #include "python/bindings/sweep_object.hpp"
-#include "scenarios/reader/catalogue.hpp"
+#include "scenarios/reader/catalogue/catalogue.hpp"
 
 namespace ddpsim {
 namespace {

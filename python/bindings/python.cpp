@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "backend/device_error.hpp"
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 
 namespace ddpsim {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/cluster_shape.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
-#include "scenarios/reader/yaml.hpp"
+#include "scenarios/reader/format/yaml.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_settings.hpp"
 #include "sim/tune/parallel.hpp"
 #include "tools/kineto/trace.hpp"
 #include "tools/report/pages/run_section.hpp"

@@ -2,10 +2,10 @@
 
 #include <map>
 
-#include "scenarios/reader/format.hpp"
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/reference.hpp"
-#include "scenarios/reader/schema.hpp"
+#include "scenarios/reader/explain/reference.hpp"
+#include "scenarios/reader/explain/schema.hpp"
+#include "scenarios/reader/format/format.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "sim/tune/parallel.hpp"
 
 namespace ddpsim {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "python/bindings/questions.hpp"
-#include "scenarios/reader/memory_file.hpp"
+#include "scenarios/reader/text/memory_file.hpp"
 
 namespace ddpsim {
 

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/writers/output.hpp"
 #include "tools/sweep/point_threads.hpp"
 #include "tools/sweep/sweep_reader.hpp"

@@ -14,7 +14,7 @@ def _seal(text):
 
 def sealed(text):
     """`text`, which ends with its line `end: FORMAT`, with a count of its lines and a checksum
-    there (scenarios/reader/seal.hpp)."""
+    there (scenarios/reader/text/seal.hpp)."""
     return f'{text.rstrip()}  {_seal(text)}\n'
 
 

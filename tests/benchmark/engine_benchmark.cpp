@@ -5,7 +5,7 @@
 #include <benchmark/benchmark.h>
 
 #include "model/ddp/build_schedule.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucketed_steps.hpp"

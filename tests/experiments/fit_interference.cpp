@@ -6,7 +6,7 @@
 #include <string>
 
 #include "model/cost/interference.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tools/study/measured_rows.hpp"
 
 // Fits the share of its bandwidth that a collective between GPUs over PCIe loses beside kernels

@@ -17,9 +17,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "scenarios/reader/description_reader.hpp"
-#include "scenarios/reader/device_reader.hpp"
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/cluster/device_reader.hpp"
+#include "scenarios/reader/text/input_error.hpp"
+#include "scenarios/reader/workload/description_reader.hpp"
 #include "tests/experiments/named_constants.hpp"
 
 namespace {

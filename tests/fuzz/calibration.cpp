@@ -1,4 +1,4 @@
-#include "scenarios/reader/calibration_reader.hpp"
+#include "scenarios/reader/cluster/calibration_reader.hpp"
 #include "tests/fuzz/targets.hpp"
 #include "tests/fuzz/written_again.hpp"
 #include "tools/report/reports/calibration_file.hpp"

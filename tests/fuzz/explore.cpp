@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "scenarios/reader/memory_file.hpp"
+#include "scenarios/reader/text/memory_file.hpp"
 #include "tests/fuzz/checks.hpp"
 #include "tests/fuzz/targets.hpp"
 #include "tools/explore/http_server.hpp"

@@ -1,7 +1,7 @@
 // Values of flags and quantities. The first byte says of which kind, the rest is the text.
 
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/text/input_error.hpp"
+#include "scenarios/reader/text/quantity_text.hpp"
 #include "tests/fuzz/checks.hpp"
 #include "tests/fuzz/targets.hpp"
 #include "tools/study/flag_values.hpp"

@@ -1,9 +1,9 @@
 // Traces of PyTorch's profiler and logs of nccl-tests and rccl-tests, by the functions behind
 // `ddpsim import`. The profiles made of them have to be profiles that are read.
 
-#include "scenarios/reader/link_reader.hpp"
-#include "scenarios/reader/memory_file.hpp"
-#include "scenarios/reader/profile_reader.hpp"
+#include "scenarios/reader/cluster/link_reader.hpp"
+#include "scenarios/reader/text/memory_file.hpp"
+#include "scenarios/reader/workload/profile_reader.hpp"
 #include "tests/fuzz/checks.hpp"
 #include "tests/fuzz/targets.hpp"
 #include "tools/import/imported.hpp"

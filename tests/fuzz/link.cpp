@@ -1,4 +1,4 @@
-#include "scenarios/reader/link_reader.hpp"
+#include "scenarios/reader/cluster/link_reader.hpp"
 #include "tests/fuzz/targets.hpp"
 #include "tests/fuzz/written_again.hpp"
 #include "tools/import/profile_file.hpp"

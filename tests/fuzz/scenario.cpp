@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/reader/memory_file.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
-#include "scenarios/reader/scenario_text.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_text.hpp"
+#include "scenarios/reader/text/memory_file.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/fuzz/checks.hpp"
 #include "tests/fuzz/targets.hpp"

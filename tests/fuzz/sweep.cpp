@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/memory_file.hpp"
+#include "scenarios/reader/text/memory_file.hpp"
 #include "tests/fuzz/checks.hpp"
 #include "tests/fuzz/targets.hpp"
 #include "tools/sweep/sweep_reader.hpp"

@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "scenarios/reader/memory_file.hpp"
-#include "scenarios/reader/yaml.hpp"
+#include "scenarios/reader/format/yaml.hpp"
+#include "scenarios/reader/text/memory_file.hpp"
 #include "tests/fuzz/checks.hpp"
 
 namespace ddpsim::fuzz {

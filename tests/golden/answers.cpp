@@ -12,8 +12,8 @@
 
 #include "backend/version.hpp"
 #include "python/bindings/questions.hpp"
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/memory_file.hpp"
+#include "scenarios/reader/text/input_error.hpp"
+#include "scenarios/reader/text/memory_file.hpp"
 
 namespace ddpsim::golden {
 namespace {

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/calibration_reader.hpp"
-#include "scenarios/reader/description_reader.hpp"
-#include "scenarios/reader/map.hpp"
-#include "scenarios/reader/profile_reader.hpp"
+#include "scenarios/reader/cluster/calibration_reader.hpp"
+#include "scenarios/reader/format/map.hpp"
+#include "scenarios/reader/workload/description_reader.hpp"
+#include "scenarios/reader/workload/profile_reader.hpp"
 
 namespace ddpsim::golden {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/catalogue.hpp"
+#include "scenarios/reader/catalogue/catalogue.hpp"
 #include "tests/golden/hints.hpp"
 #include "tests/golden/quantities.hpp"
 

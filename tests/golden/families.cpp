@@ -4,11 +4,11 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/catalogue.hpp"
-#include "scenarios/reader/cluster_reader.hpp"
-#include "scenarios/reader/model_reader.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
-#include "scenarios/reader/training_reader.hpp"
+#include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/cluster/cluster_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
+#include "scenarios/reader/training/training_reader.hpp"
+#include "scenarios/reader/workload/model_reader.hpp"
 #include "tests/golden/drawn_files.hpp"
 
 namespace ddpsim::golden {

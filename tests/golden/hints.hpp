@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "scenarios/reader/format.hpp"
+#include "scenarios/reader/format/format.hpp"
 #include "tests/golden/draw.hpp"
 
 namespace ddpsim::golden {

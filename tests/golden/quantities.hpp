@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "scenarios/reader/format.hpp"
+#include "scenarios/reader/format/format.hpp"
 #include "tests/golden/draw.hpp"
 
 namespace ddpsim::golden {

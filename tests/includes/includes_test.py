@@ -87,6 +87,10 @@ def arrows_point_one_way():
             ('sim/tune', 'sim/engine'), ('sim/predict', 'model/ddp'),
             ('backend/gloo', 'backend/job'), ('backend/measure', 'model/cost'),
             ('backend/nccl/step', 'backend/nccl/device'),
+            ('scenarios/reader/format', 'scenarios/reader/text'),
+            ('scenarios/reader/cluster', 'scenarios/reader/catalogue'),
+            ('scenarios/reader/scenario', 'scenarios/reader/training'),
+            ('scenarios/reader/explain', 'scenarios/reader/scenario'),
             ('backend/nccl/calls', 'backend/nccl/device'),
             ('tools/sweep', 'tools/report/pages'),
             ('tools/report/pages', 'tools/report/records'),
@@ -98,8 +102,9 @@ def arrows_point_one_way():
 
 def rooms_side_by_side_do_not_see_one_another():
     groups = (['model/cost', 'model/ddp', 'model/timeline'],
-              ['sim/engine', 'backend', 'scenarios/reader'],
+              ['sim/engine', 'backend', 'scenarios/reader/scenario'],
               ['backend/gloo', 'backend/nccl'],
+              ['scenarios/reader/training', 'scenarios/reader/cluster'],
               ['backend/nccl/calls', 'backend/nccl/collectives', 'backend/nccl/compute'],
               ['tools/import', 'tools/sweep'])
     expect_all_refused([(room, other) for rooms in groups for room in rooms for other in rooms
@@ -118,7 +123,7 @@ def neither_executor_sees_ddp():
 def libraries_have_their_rooms():
     places = {
         'cuda_runtime.h': 'backend/nccl/calls', 'nccl.h': 'backend/nccl/calls',
-        'yaml-cpp/yaml.h': 'scenarios/reader', 'boost/program_options.hpp': 'tools/command',
+        'yaml-cpp/yaml.h': 'scenarios/reader/format', 'boost/program_options.hpp': 'tools/command',
         'gloo/allreduce.h': 'backend/gloo',
         'nlohmann/json.hpp': 'tools/report/writers', 'thread': 'sim/tune',
         'Eigen/Dense': 'model/cost'

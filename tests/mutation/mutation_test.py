@@ -38,7 +38,7 @@ SCRIPTS = {
     "documents": ["tests/docs/check_documents.py", "--commands"],
     "accuracy": ["tools/accuracy", "--check", "--fits", "build/mutation/programs/tests"],
 }  # that check what the program prints
-FOLDERS = ["model/*", "sim/*", "scenarios/reader"]
+FOLDERS = ["model/*", "sim/*", "scenarios/reader/*"]
 os.environ["DDPSIM_GOLDEN"] = "all"  # for whatever program is started: every line is asked
 LONGEST_S = 1.5  # slower tests are left out
 PORTIONS_S = [0.05, 0.3, 1.5, 6, float("inf")]  # tests are tried in portions that take so long

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "scenarios/reader/memory_file.hpp"
+#include "scenarios/reader/text/memory_file.hpp"
 #include "tools/sweep/point_threads.hpp"
 #include "tools/sweep/sweep_results.hpp"
 

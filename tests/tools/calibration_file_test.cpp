@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/reader/calibration_reader.hpp"
+#include "scenarios/reader/cluster/calibration_reader.hpp"
 #include "tests/tools/program.hpp"
 
 namespace ddpsim {

@@ -6,7 +6,7 @@
 #include <gloo/rendezvous/hash_store.h>
 
 #include "backend/nccl/nccl_backend.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tests/backend/nccl/fake_gpu.hpp"
 #include "tests/not_run.hpp"
 #include "tests/tools/program.hpp"

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/writers/csv.hpp"
 
 namespace ddpsim {

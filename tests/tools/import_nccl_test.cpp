@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "model/cost/collective.hpp"
-#include "scenarios/reader/link_reader.hpp"
+#include "scenarios/reader/cluster/link_reader.hpp"
 #include "tests/tools/nccl_tests_text.hpp"
 #include "tests/tools/next_command.hpp"
 #include "tests/tools/program.hpp"

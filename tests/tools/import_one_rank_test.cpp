@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tests/tools/kineto_trace.hpp"
 #include "tests/tools/program.hpp"
 

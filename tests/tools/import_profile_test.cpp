@@ -2,9 +2,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/reader/calibration_reader.hpp"
-#include "scenarios/reader/link_reader.hpp"
-#include "scenarios/reader/profile_reader.hpp"
+#include "scenarios/reader/cluster/calibration_reader.hpp"
+#include "scenarios/reader/cluster/link_reader.hpp"
+#include "scenarios/reader/workload/profile_reader.hpp"
 #include "tests/tools/next_command.hpp"
 #include "tests/tools/program.hpp"
 #include "tools/import/profile_file.hpp"

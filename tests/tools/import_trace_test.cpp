@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tests/not_run.hpp"
 #include "tests/tools/kineto_trace.hpp"
 #include "tests/tools/next_command.hpp"

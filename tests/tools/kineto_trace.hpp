@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/workload_reader.hpp"
+#include "scenarios/reader/workload/workload_reader.hpp"
 
 namespace ddpsim {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
-#include "scenarios/reader/calibration_reader.hpp"
+#include "scenarios/reader/cluster/calibration_reader.hpp"
 #include "tests/scenarios/reader/calibrations.hpp"
 #include "tests/tools/jobs.hpp"
 #include "tools/study/machine_doubts.hpp"

@@ -8,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tests/tools/program.hpp"
 #include "tools/study/comparison.hpp"
 #include "tools/study/known_accuracy.hpp"

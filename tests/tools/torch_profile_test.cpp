@@ -5,8 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include "model/workload/workload.hpp"
-#include "scenarios/reader/calibration_reader.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/cluster/calibration_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tests/tools/jobs.hpp"
 #include "tests/tools/torch_forks.hpp"
 

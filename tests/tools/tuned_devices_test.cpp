@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "scenarios/reader/catalogue_list.hpp"
+#include "scenarios/reader/explain/catalogue_list.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucketed_steps.hpp"
 #include "tests/sim/predict/random_trainings.hpp"

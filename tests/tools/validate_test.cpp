@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "backend/measure/steal.hpp"
-#include "scenarios/reader/calibration_reader.hpp"
+#include "scenarios/reader/cluster/calibration_reader.hpp"
 #include "tests/tools/jobs.hpp"
 #include "tools/report/reports/calibration_file.hpp"
 #include "tools/report/reports/validation_report.hpp"

@@ -9,7 +9,7 @@
 #include "backend/measure/measure_step.hpp"
 #include "backend/measure/steal.hpp"
 #include "model/workload/architecture.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/interruptible.hpp"
 #include "tools/command/job_flags.hpp"

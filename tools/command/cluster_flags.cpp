@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/text/input_error.hpp"
+#include "scenarios/reader/text/quantity_text.hpp"
 #include "tools/command/link_flags.hpp"
 #include "tools/study/flag_values.hpp"
 

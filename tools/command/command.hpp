@@ -6,7 +6,7 @@
 
 #include <boost/program_options.hpp>
 
-#include "scenarios/reader/settings.hpp"
+#include "scenarios/reader/text/settings.hpp"
 #include "tools/kineto/trace.hpp"
 #include "tools/report/writers/output.hpp"
 

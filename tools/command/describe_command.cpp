@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "backend/device_error.hpp"
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/command/command.hpp"
 #include "tools/study/python.hpp"
 

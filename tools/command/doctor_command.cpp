@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "backend/version.hpp"
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/report/records/doctor_fields.hpp"

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/reference.hpp"
+#include "scenarios/reader/explain/reference.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/command/command.hpp"
 #include "tools/report/records/all_fields.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
 #include "tools/explore/explorer.hpp"

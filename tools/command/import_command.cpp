@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/nearest.hpp"
+#include "scenarios/reader/text/input_error.hpp"
+#include "scenarios/reader/text/nearest.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/import/imported.hpp"
 #include "tools/report/writers/notes.hpp"

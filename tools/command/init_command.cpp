@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/catalogue.hpp"
-#include "scenarios/reader/cluster_reader.hpp"
-#include "scenarios/reader/device_reader.hpp"
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/model_reader.hpp"
-#include "scenarios/reader/not_a_scenario.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/cluster/cluster_reader.hpp"
+#include "scenarios/reader/cluster/device_reader.hpp"
+#include "scenarios/reader/scenario/not_a_scenario.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
+#include "scenarios/reader/text/input_error.hpp"
+#include "scenarios/reader/workload/model_reader.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/link_flags.hpp"
 #include "tools/command/questions.hpp"

@@ -8,7 +8,7 @@
 #include "backend/job/rank_environment.hpp"
 #include "backend/run/backends.hpp"
 #include "model/schedule/fingerprint.hpp"
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "sim/tune/parallel.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/study/machine_doubts.hpp"

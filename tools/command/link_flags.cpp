@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/link_reader.hpp"
+#include "scenarios/reader/cluster/link_reader.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/study/known_joins.hpp"
 
 namespace ddpsim {

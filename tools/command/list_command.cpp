@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include "backend/run/backends.hpp"
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/nearest.hpp"
+#include "scenarios/reader/text/input_error.hpp"
+#include "scenarios/reader/text/nearest.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/pages.hpp"
 #include "tools/report/records/field_kinds.hpp"

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/named_files.hpp"
+#include "scenarios/reader/catalogue/named_files.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 
 namespace ddpsim {
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/pages.hpp"

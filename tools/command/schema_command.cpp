@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include "scenarios/reader/format.hpp"
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/nearest.hpp"
-#include "scenarios/reader/schema.hpp"
+#include "scenarios/reader/explain/schema.hpp"
+#include "scenarios/reader/format/format.hpp"
+#include "scenarios/reader/text/input_error.hpp"
+#include "scenarios/reader/text/nearest.hpp"
 #include "tools/command/command.hpp"
 
 namespace ddpsim {

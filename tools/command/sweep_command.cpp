@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "backend/job/rank_environment.hpp"
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "sim/tune/parallel.hpp"
 #include "tools/command/cluster_flags.hpp"
 #include "tools/command/command.hpp"

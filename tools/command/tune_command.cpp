@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/tune.hpp"
 #include "tools/command/cluster_flags.hpp"

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/calibration_reader.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/cluster/calibration_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "sim/tune/parallel.hpp"
 #include "tools/command/command.hpp"
 #include "tools/command/job_flags.hpp"

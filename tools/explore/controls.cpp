@@ -8,12 +8,12 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/catalogue.hpp"
-#include "scenarios/reader/cluster_reader.hpp"
-#include "scenarios/reader/cluster_shape.hpp"
-#include "scenarios/reader/quantity_text.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
-#include "scenarios/reader/yaml_text.hpp"
+#include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/cluster/cluster_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_settings.hpp"
+#include "scenarios/reader/text/quantity_text.hpp"
+#include "scenarios/reader/text/yaml_text.hpp"
 
 namespace ddpsim {
 namespace {

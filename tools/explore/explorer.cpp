@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "model/base/printable.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
-#include "scenarios/reader/scenario_text.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_text.hpp"
 #include "tools/picture/timeline_picture.hpp"
 #include "tools/report/records/step_fields.hpp"
 #include "tools/report/reports/cluster_report.hpp"

@@ -22,7 +22,7 @@
 
 #include "backend/device_error.hpp"
 #include "backend/thread_limits.hpp"
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 
 namespace ddpsim {
 namespace {

@@ -13,9 +13,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "scenarios/reader/catalogue.hpp"
-#include "scenarios/reader/link_reader.hpp"
-#include "scenarios/reader/yaml_text.hpp"
+#include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/cluster/link_reader.hpp"
+#include "scenarios/reader/text/yaml_text.hpp"
 #include "tools/import/imported.hpp"
 #include "tools/import/nccl_log.hpp"
 #include "tools/report/records/field_kinds.hpp"

@@ -10,8 +10,8 @@
 #include <fmt/ranges.h>
 
 #include "model/cost/calibration_fit.hpp"
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/link_reader.hpp"
+#include "scenarios/reader/cluster/link_reader.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/import/imported.hpp"
 #include "tools/import/nccl_tests_log.hpp"
 #include "tools/import/profile_file.hpp"

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/calibration_reader.hpp"
-#include "scenarios/reader/link_reader.hpp"
-#include "scenarios/reader/profile_reader.hpp"
+#include "scenarios/reader/cluster/calibration_reader.hpp"
+#include "scenarios/reader/cluster/link_reader.hpp"
+#include "scenarios/reader/workload/profile_reader.hpp"
 #include "tools/import/imported.hpp"
 #include "tools/import/profile_file.hpp"
 #include "tools/report/reports/calibration_file.hpp"

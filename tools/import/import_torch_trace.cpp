@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/workload_reader.hpp"
+#include "scenarios/reader/workload/workload_reader.hpp"
 #include "tools/import/imported.hpp"
 #include "tools/import/profile_file.hpp"
 #include "tools/import/torch_trace.hpp"

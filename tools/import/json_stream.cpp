@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 
 namespace ddpsim {
 namespace {

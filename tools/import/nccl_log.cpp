@@ -20,8 +20,8 @@
 #include <fmt/format.h>
 
 #include "model/base/printable.hpp"
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/text/input_error.hpp"
+#include "scenarios/reader/text/quantity_text.hpp"
 #include "tools/import/nccl_tests_line.hpp"
 
 namespace ddpsim {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/text/quantity_text.hpp"
 
 namespace ddpsim {
 namespace {

@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/text/input_error.hpp"
+#include "scenarios/reader/text/quantity_text.hpp"
 #include "tools/import/nccl_tests_json.hpp"
 #include "tools/import/nccl_tests_line.hpp"
 #include "tools/import/rccl_tests_file.hpp"

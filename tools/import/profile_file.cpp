@@ -3,16 +3,16 @@
 #include <fmt/format.h>
 
 #include "backend/version.hpp"
-#include "scenarios/reader/link_reader.hpp"
-#include "scenarios/reader/map.hpp"
-#include "scenarios/reader/seal.hpp"
+#include "scenarios/reader/cluster/link_reader.hpp"
+#include "scenarios/reader/format/map.hpp"
+#include "scenarios/reader/text/seal.hpp"
 #include "tools/study/known_joins.hpp"
 
 namespace ddpsim {
 namespace {
 
 /// Who wrote the file. Such a file ends with the key `end` and a checksum
-/// (scenarios/reader/seal.hpp).
+/// (scenarios/reader/text/seal.hpp).
 const std::map<std::string, std::string> said{{"written_by", fmt::format("ddpsim {}", version)}};
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "model/cluster/cluster.hpp"
-#include "scenarios/reader/profile_reader.hpp"
+#include "scenarios/reader/workload/profile_reader.hpp"
 
 namespace ddpsim {
 

@@ -8,7 +8,7 @@
 
 #include "model/ddp/training.hpp"
 #include "model/workload/workload.hpp"
-#include "scenarios/reader/profile_reader.hpp"
+#include "scenarios/reader/workload/profile_reader.hpp"
 #include "tools/import/trace_events.hpp"
 
 namespace ddpsim {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/import/json_stream.hpp"
 #include "tools/import/trace_collector.hpp"
 #include "tools/kineto/kineto_words.hpp"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/import/trace_ranks.hpp"
 
 namespace ddpsim {

@@ -12,7 +12,7 @@
 #include "backend/version.hpp"
 #include "model/cost/cost_model.hpp"
 #include "model/timeline/busy_overlap.hpp"
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/kineto/kineto_rank.hpp"
 #include "tools/report/writers/gzip.hpp"
 

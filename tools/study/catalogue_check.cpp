@@ -7,15 +7,15 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/accuracy_reader.hpp"
-#include "scenarios/reader/catalogue.hpp"
-#include "scenarios/reader/cluster_reader.hpp"
-#include "scenarios/reader/device_reader.hpp"
-#include "scenarios/reader/host_reader.hpp"
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/link_reader.hpp"
-#include "scenarios/reader/operations_reader.hpp"
-#include "scenarios/reader/workload_reader.hpp"
+#include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/cluster/cluster_reader.hpp"
+#include "scenarios/reader/cluster/device_reader.hpp"
+#include "scenarios/reader/cluster/host_reader.hpp"
+#include "scenarios/reader/cluster/link_reader.hpp"
+#include "scenarios/reader/cluster/operations_reader.hpp"
+#include "scenarios/reader/scenario/accuracy_reader.hpp"
+#include "scenarios/reader/text/input_error.hpp"
+#include "scenarios/reader/workload/workload_reader.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,6 +1,6 @@
 #include "tools/study/cluster_layers.hpp"
 
-#include "scenarios/reader/cluster_shape.hpp"
+#include "scenarios/reader/scenario/scenario_settings.hpp"
 
 namespace ddpsim {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
-#include "scenarios/reader/catalogue.hpp"
-#include "scenarios/reader/settings.hpp"
+#include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/text/settings.hpp"
 
 namespace ddpsim {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "scenarios/reader/memory_file.hpp"
-#include "scenarios/reader/named_files.hpp"
-#include "scenarios/reader/seal.hpp"
+#include "scenarios/reader/catalogue/named_files.hpp"
+#include "scenarios/reader/text/memory_file.hpp"
+#include "scenarios/reader/text/seal.hpp"
 
 namespace ddpsim {
 

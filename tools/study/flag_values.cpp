@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/text/input_error.hpp"
+#include "scenarios/reader/text/quantity_text.hpp"
 
 namespace ddpsim {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "scenarios/reader/settings.hpp"
+#include "scenarios/reader/text/settings.hpp"
 
 namespace ddpsim {
 

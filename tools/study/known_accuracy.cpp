@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "model/cluster/deciding_link.hpp"
-#include "scenarios/reader/catalogue.hpp"
+#include "scenarios/reader/catalogue/catalogue.hpp"
 #include "tools/study/known_joins.hpp"
 #include "tools/study/measurement_doubts.hpp"
 #include "tools/study/score.hpp"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/reader/accuracy_reader.hpp"
+#include "scenarios/reader/scenario/accuracy_reader.hpp"
 #include "tools/study/measured_rows.hpp"
 
 namespace ddpsim {

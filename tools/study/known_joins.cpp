@@ -6,9 +6,9 @@
 
 #include "model/cluster/nvlink.hpp"
 #include "model/cost/collective_ports.hpp"
-#include "scenarios/reader/catalogue.hpp"
-#include "scenarios/reader/device_reader.hpp"
-#include "scenarios/reader/link_reader.hpp"
+#include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/cluster/device_reader.hpp"
+#include "scenarios/reader/cluster/link_reader.hpp"
 
 namespace ddpsim {
 namespace {

@@ -22,7 +22,7 @@
 #include "backend/run/backends.hpp"
 #include "backend/run/job.hpp"
 #include "backend/thread_limits.hpp"
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/study/catalogue_check.hpp"
 #include "tools/study/python.hpp"
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "model/cluster/deciding_link.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 
 namespace ddpsim {
 namespace {

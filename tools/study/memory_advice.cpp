@@ -9,10 +9,10 @@
 
 #include "model/ddp/build_schedule.hpp"
 #include "model/ddp/peak_memory.hpp"
-#include "scenarios/reader/catalogue.hpp"
-#include "scenarios/reader/device_reader.hpp"
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/cluster/device_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 
 namespace ddpsim {
 namespace {

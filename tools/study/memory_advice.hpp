@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/reader/settings.hpp"
+#include "scenarios/reader/text/settings.hpp"
 
 namespace ddpsim {
 

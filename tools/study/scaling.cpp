@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "sim/predict/loss.hpp"
 #include "sim/predict/predict.hpp"
 #include "tools/study/names.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
-#include "scenarios/reader/settings.hpp"
+#include "scenarios/reader/text/settings.hpp"
 #include "sim/predict/fit.hpp"
 
 namespace ddpsim {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/yaml_text.hpp"
+#include "scenarios/reader/text/yaml_text.hpp"
 
 namespace ddpsim {
 namespace {

@@ -9,12 +9,12 @@
 #include <fmt/format.h>
 
 #include "model/ddp/peak_memory.hpp"
-#include "scenarios/reader/cluster_reader.hpp"
-#include "scenarios/reader/device_reader.hpp"
-#include "scenarios/reader/memory_file.hpp"
-#include "scenarios/reader/model_reader.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
-#include "scenarios/reader/yaml_text.hpp"
+#include "scenarios/reader/cluster/cluster_reader.hpp"
+#include "scenarios/reader/cluster/device_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
+#include "scenarios/reader/text/memory_file.hpp"
+#include "scenarios/reader/text/yaml_text.hpp"
+#include "scenarios/reader/workload/model_reader.hpp"
 #include "sim/predict/predict.hpp"
 
 namespace ddpsim {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "sim/tune/parallel.hpp"
 #include "tools/study/flag_values.hpp"
 

@@ -10,7 +10,7 @@
 #include "model/ddp/build_schedule.hpp"
 #include "model/schedule/fingerprint.hpp"
 #include "model/schedule/variants.hpp"
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "sim/predict/predict.hpp"
 #include "tools/study/expected_gradients.hpp"
 

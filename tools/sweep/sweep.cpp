@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "backend/version.hpp"
-#include "scenarios/reader/fingerprint.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/fingerprint.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tools/report/records/step_fields.hpp"
 #include "tools/report/reports/results.hpp"
 #include "tools/study/comparison.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/said_notes.hpp"
 #include "tools/study/file_notes.hpp"

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/base/printable.hpp"
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/writers/csv.hpp"
 #include "tools/report/writers/json_writer.hpp"
 

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "backend/version.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
-#include "scenarios/reader/seal.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
+#include "scenarios/reader/text/seal.hpp"
 #include "tools/report/records/step_fields.hpp"
 #include "tools/report/records/sweep_fields.hpp"
 #include "tools/report/records/throughput_fields.hpp"

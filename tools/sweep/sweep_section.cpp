@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tools/report/pages/varied_pictures.hpp"
 #include "tools/study/known_accuracy.hpp"
 #include "tools/study/measured_rows.hpp"

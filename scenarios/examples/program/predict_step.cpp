@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "model/base/quantity.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "sim/predict/predict.hpp"
 
 int main(int count, char** words) {

@@ -1,4 +1,4 @@
-#include "scenarios/reader/calibration_reader.hpp"
+#include "scenarios/reader/cluster/calibration_reader.hpp"
 
 #include <chrono>
 #include <set>

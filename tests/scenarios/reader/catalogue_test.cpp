@@ -1,13 +1,13 @@
-#include "scenarios/reader/catalogue.hpp"
+#include "scenarios/reader/catalogue/catalogue.hpp"
 
 #include <algorithm>
 #include <map>
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/reader/catalogue_list.hpp"
-#include "scenarios/reader/link_reader.hpp"
-#include "scenarios/reader/workload_reader.hpp"
+#include "scenarios/reader/cluster/link_reader.hpp"
+#include "scenarios/reader/explain/catalogue_list.hpp"
+#include "scenarios/reader/workload/workload_reader.hpp"
 #include "tests/scenarios/reader/refusal.hpp"
 
 namespace ddpsim {

@@ -1,4 +1,4 @@
-#include "scenarios/reader/cluster_reader.hpp"
+#include "scenarios/reader/cluster/cluster_reader.hpp"
 
 #include <chrono>
 

@@ -1,4 +1,4 @@
-#include "scenarios/reader/cluster_shape.hpp"
+#include "scenarios/reader/cluster/cluster_shape.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "scenarios/reader/comm_hook_reader.hpp"
+#include "scenarios/reader/training/comm_hook_reader.hpp"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>

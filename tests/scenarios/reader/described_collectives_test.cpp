@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "scenarios/reader/description.hpp"
+#include "scenarios/reader/workload/description.hpp"
 
 using namespace ddpsim;
 

@@ -1,4 +1,4 @@
-#include "scenarios/reader/description_reader.hpp"
+#include "scenarios/reader/workload/description_reader.hpp"
 
 #include <chrono>
 
@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "model/ddp/peak_memory.hpp"
-#include "scenarios/reader/map.hpp"
+#include "scenarios/reader/format/map.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/scenarios/reader/refusal.hpp"
 

@@ -1,4 +1,4 @@
-#include "scenarios/reader/format.hpp"
+#include "scenarios/reader/format/format.hpp"
 
 #include <cmath>
 #include <limits>
@@ -8,10 +8,10 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "scenarios/reader/names.hpp"
-#include "scenarios/reader/quantity_text.hpp"
-#include "scenarios/reader/reference.hpp"
-#include "scenarios/reader/yaml.hpp"
+#include "scenarios/reader/explain/reference.hpp"
+#include "scenarios/reader/format/yaml.hpp"
+#include "scenarios/reader/text/names.hpp"
+#include "scenarios/reader/text/quantity_text.hpp"
 #include "tests/scenarios/reader/refusal.hpp"
 
 namespace ddpsim {

@@ -1,4 +1,4 @@
-#include "scenarios/reader/host_reader.hpp"
+#include "scenarios/reader/cluster/host_reader.hpp"
 
 #include <chrono>
 

@@ -1,8 +1,8 @@
-#include "scenarios/reader/json_escapes.hpp"
+#include "scenarios/reader/text/json_escapes.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tests/scenarios/reader/scratch.hpp"
 
 namespace ddpsim {

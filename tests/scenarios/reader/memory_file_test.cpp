@@ -1,12 +1,12 @@
-#include "scenarios/reader/memory_file.hpp"
+#include "scenarios/reader/text/memory_file.hpp"
 
 #include <stdexcept>
 #include <string>
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/reader/named_files.hpp"
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/catalogue/named_files.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 
 namespace ddpsim {
 namespace {

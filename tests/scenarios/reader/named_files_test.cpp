@@ -1,4 +1,4 @@
-#include "scenarios/reader/named_files.hpp"
+#include "scenarios/reader/catalogue/named_files.hpp"
 
 #include <vector>
 

@@ -1,11 +1,11 @@
-#include "scenarios/reader/operations_reader.hpp"
+#include "scenarios/reader/cluster/operations_reader.hpp"
 
 #include <chrono>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "scenarios/reader/operation_lines.hpp"
+#include "scenarios/reader/cluster/operation_lines.hpp"
 #include "tests/scenarios/reader/refusal.hpp"
 
 namespace ddpsim {

@@ -1,4 +1,4 @@
-#include "scenarios/reader/profile_reader.hpp"
+#include "scenarios/reader/workload/profile_reader.hpp"
 
 #include <chrono>
 

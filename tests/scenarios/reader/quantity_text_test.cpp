@@ -1,4 +1,4 @@
-#include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/text/quantity_text.hpp"
 
 #include <chrono>
 #include <limits>

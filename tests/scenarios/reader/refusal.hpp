@@ -3,7 +3,7 @@
 #include <sstream>
 #include <string>
 
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tests/scenarios/reader/scratch.hpp"
 
 namespace ddpsim {

@@ -1,10 +1,10 @@
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 
 #include <chrono>
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/reader/yaml.hpp"
+#include "scenarios/reader/format/yaml.hpp"
 #include "tests/scenarios/reader/refusal.hpp"
 
 namespace ddpsim {

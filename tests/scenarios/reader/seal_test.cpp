@@ -1,8 +1,8 @@
-#include "scenarios/reader/seal.hpp"
+#include "scenarios/reader/text/seal.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 
 namespace ddpsim {
 namespace {

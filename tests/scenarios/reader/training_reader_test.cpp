@@ -1,4 +1,4 @@
-#include "scenarios/reader/training_reader.hpp"
+#include "scenarios/reader/training/training_reader.hpp"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>

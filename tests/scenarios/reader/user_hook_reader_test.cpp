@@ -1,4 +1,4 @@
-#include "scenarios/reader/user_hook_reader.hpp"
+#include "scenarios/reader/training/user_hook_reader.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "scenarios/reader/workload_reader.hpp"
+#include "scenarios/reader/workload/workload_reader.hpp"
 
 #include <chrono>
 

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "scenarios/reader/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tests/scenarios/reader/refusal.hpp"
 
 namespace ddpsim {

@@ -1,4 +1,4 @@
-#include "scenarios/reader/yaml_syntax.hpp"
+#include "scenarios/reader/text/yaml_syntax.hpp"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "scenarios/reader/yaml_tags.hpp"
+#include "scenarios/reader/text/yaml_tags.hpp"
 
 #include <catch2/catch.hpp>
 

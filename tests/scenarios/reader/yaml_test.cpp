@@ -1,4 +1,4 @@
-#include "scenarios/reader/yaml.hpp"
+#include "scenarios/reader/format/yaml.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,11 +1,11 @@
 // What files of ours say, in the words of their reader.
-#include "scenarios/reader/yaml_text.hpp"
+#include "scenarios/reader/text/yaml_text.hpp"
 
 #include <random>
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/text/quantity_text.hpp"
 
 namespace ddpsim {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "scenarios/reader/scenario_reader.hpp"
-#include "scenarios/reader/scenario_text.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
+#include "scenarios/reader/scenario/scenario_text.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/scenarios/reader/scratch.hpp"
 #include "tests/scenarios/relations/random_scenarios.hpp"

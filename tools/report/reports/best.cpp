@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/records/step_fields.hpp"
 #include "tools/report/reports/results.hpp"
 

@@ -4,9 +4,9 @@
 #include <tuple>
 #include <utility>
 
-#include "scenarios/reader/calibration_reader.hpp"
-#include "scenarios/reader/map.hpp"
-#include "scenarios/reader/seal.hpp"
+#include "scenarios/reader/cluster/calibration_reader.hpp"
+#include "scenarios/reader/format/map.hpp"
+#include "scenarios/reader/text/seal.hpp"
 
 namespace ddpsim {
 namespace {

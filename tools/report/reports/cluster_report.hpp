@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
-#include "scenarios/reader/settings.hpp"
+#include "scenarios/reader/text/settings.hpp"
 #include "tools/report/records/record.hpp"
 
 namespace ddpsim {

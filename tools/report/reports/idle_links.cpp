@@ -8,10 +8,10 @@
 
 #include "model/cost/collective.hpp"
 #include "model/cost/interference.hpp"
-#include "scenarios/reader/cluster_reader.hpp"
-#include "scenarios/reader/cluster_shape.hpp"
-#include "scenarios/reader/input_error.hpp"
-#include "scenarios/reader/yaml.hpp"
+#include "scenarios/reader/cluster/cluster_reader.hpp"
+#include "scenarios/reader/cluster/cluster_shape.hpp"
+#include "scenarios/reader/format/yaml.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 
 // A measured table says how long an all-reduce takes. What kernels lose beside it follows from the
 // links all the same: how many channels NCCL opens over them, each of which holds a multiprocessor,

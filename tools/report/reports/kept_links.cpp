@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/device_reader.hpp"
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/cluster/device_reader.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/study/cluster_layers.hpp"
 #include "tools/study/known_joins.hpp"

@@ -4,7 +4,7 @@
 
 #include "model/ddp/comm_hook.hpp"
 #include "model/schedule/user_hook.hpp"
-#include "scenarios/reader/catalogue_list.hpp"
+#include "scenarios/reader/explain/catalogue_list.hpp"
 #include "tools/report/records/all_fields.hpp"
 #include "tools/report/records/field_kinds.hpp"
 #include "tools/report/reports/cluster_report.hpp"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
-#include "scenarios/reader/settings.hpp"
+#include "scenarios/reader/text/settings.hpp"
 #include "tools/report/writers/page.hpp"
 #include "tools/study/comparison.hpp"
 

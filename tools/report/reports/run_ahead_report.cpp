@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "model/ddp/iteration.hpp"
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/records/steps_fields.hpp"
 
 namespace ddpsim {

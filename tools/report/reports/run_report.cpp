@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/records/loss_fields.hpp"
 #include "tools/report/records/steps_fields.hpp"
 #include "tools/report/records/throughput_fields.hpp"

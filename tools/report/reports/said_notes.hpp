@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "scenarios/reader/settings.hpp"
+#include "scenarios/reader/text/settings.hpp"
 #include "sim/tune/tune.hpp"
 #include "tools/study/comparison.hpp"
 

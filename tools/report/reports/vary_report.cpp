@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "model/cost/collective.hpp"
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "sim/predict/step_sequence.hpp"
 #include "tools/report/records/sweep_fields.hpp"
 #include "tools/report/records/throughput_fields.hpp"

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "model/base/printable.hpp"
-#include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/text/quantity_text.hpp"
 #include "tools/report/writers/json_writer.hpp"
 
 namespace ddpsim {

@@ -15,7 +15,7 @@
 #include "backend/device_error.hpp"
 #include "backend/version.hpp"
 #include "model/base/printable.hpp"
-#include "scenarios/reader/input_error.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/writers/color.hpp"
 #include "tools/report/writers/replaced_file.hpp"
 

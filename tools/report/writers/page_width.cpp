@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "scenarios/reader/quantity_text.hpp"
+#include "scenarios/reader/text/quantity_text.hpp"
 
 namespace ddpsim {
 

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/format/map.hpp"
+
+namespace ddpsim {
+
+/// The keys that every entry of the catalogue has: what it is based on, and where its figures come
+/// from.
+template <typename T, typename Source>
+void add_entry_keys(Map<T>& map, std::string_view kind, Source source) {
+  map.key_read("base", {{.kind = Form::Kind::entry, .catalogue = kind}},
+               [](T&, const Yaml&) {},  // entry_with_bases has followed it
+               {.meaning = "The entry of the catalogue, or the file, that gives all keys that are "
+                           "missing here. A chain of at most 32 is followed.",
+                .otherwise = "nothing is taken from elsewhere"});
+  map.key("source", value::text(), source, {.meaning = "Where the figures come from, for people."});
+}
+
+/// An entry with what it is based on, the innermost first, as Map::read takes them.
+std::vector<Yaml> layers_of(const std::vector<Entry>& entries);
+
+}  // namespace ddpsim

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "model/cluster/cluster.hpp"
+#include "scenarios/reader/format/yaml.hpp"
+
+namespace ddpsim {
+
+template <typename T>
+class Map;
+
+/// The keys of a device.
+const Map<Device>& device_map();
+
+/// A device by its catalogue name, from a file, or written out. Throws InputError.
+Device read_device(const Yaml& given);
+
+/// Is this a device of the catalogue that cannot have NVLink?
+bool lacks_nvlink(const std::string& name);
+
+}  // namespace ddpsim

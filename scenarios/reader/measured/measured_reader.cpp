@@ -1,0 +1,202 @@
+#include "scenarios/reader/measured/measured_reader.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/text/yaml_text.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+/// Keys of the user's choice, each with a text.
+Value<Settings> settings_value() {
+  return {{value::form(Form::Kind::free_map)},
+          [](const Yaml& given) {
+            Settings settings;
+            const YamlMap map(given);
+            for (const auto& [key, setting] : map.entries())
+              settings.emplace_back(key, setting.text("a value"));
+            return settings;
+          },
+          [](YAML::Emitter& out, const Settings& settings) {
+            out << YAML::Flow << YAML::BeginMap;
+            for (const auto& [key, setting] : settings) {
+              out << YAML::Key;
+              write_text(out, key);
+              out << YAML::Value;
+              write_text(out, setting);
+            }
+            out << YAML::EndMap;
+          }};
+}
+
+const Map<MeasuredCommunication>& communication_map() {
+  static const auto map =
+      Map<MeasuredCommunication>("measured_communication",
+                                 "What a timer said of communication, and what it covered.")
+          .key("time", value::time(), &MeasuredCommunication::time,
+               {.meaning = "What the timer said.", .example = "42.8 ms", .required = true})
+          .key(
+              "covers",
+              value::list_of(value::one_of(all_covered, {"the all-reduces", "the divisions",
+                                                         "the copies into one piece of memory",
+                                                         "the copies back"}),
+                             "a list such as [all_reduce, divide]", "expected at least all_reduce"),
+              &MeasuredCommunication::covers,
+              {.meaning = "The parts it covered, from the first one's start to the last one's "
+                          "end, with the device drained before.",
+               .example = "[all_reduce, divide]",
+               .required = true})
+          .check([](MeasuredCommunication& communication, const YamlMap& entries) {
+            const auto& covers = communication.covers;
+            if (std::find(covers.begin(), covers.end(), Covered::all_reduce) == covers.end())
+              entries.find("covers")->fail("a timer of communication covers all_reduce at least");
+          });
+  return map;
+}
+
+/// A time, the sum of the collectives', or a mapping.
+Value<std::optional<MeasuredCommunication>> communication_value() {
+  const auto time = value::time();
+  const auto mapping = value::mapping(&communication_map);
+  return {value::either({time.type, mapping.type}),
+          [=](const Yaml& given) -> std::optional<MeasuredCommunication> {
+            if (given.is_map()) return mapping.read(given);
+            return MeasuredCommunication{time.read(given), {}};
+          },
+          [=](YAML::Emitter& out, const std::optional<MeasuredCommunication>& communication) {
+            if (!communication) return;
+            if (communication->covers.empty())
+              time.write(out, communication->time);
+            else
+              mapping.write(out, *communication);
+          }};
+}
+
+const Map<MeasuredRow>& row_map() {
+  const auto times = [](auto member) {
+    return [member](auto& row) -> auto& {
+      return row.times.*member;
+    };
+  };
+  static const auto map =
+      Map<MeasuredRow>("measured_row", "A run that was measured.")
+          .key("strategy", strategy_value(), &MeasuredRow::strategy,
+               {.meaning = "How gradients were averaged.", .example = "naive", .required = true})
+          .key("bucket_cap", value::size(), &MeasuredRow::bucket_cap,
+               {.meaning = "The bucket cap of the run.",
+                .otherwise = "the scenario's own",
+                .example = "10 MiB"})
+          .key("step", value::time(), &MeasuredRow::step,
+               {.meaning = "How long a step took.", .example = "531.7 ms", .required = true})
+          .key("communication", communication_value(), &MeasuredRow::communication,
+               {.meaning = "The sum of all collectives' durations, each from the last rank's "
+                           "arrival; or, as a mapping, what a timer said that covered more.",
+                .otherwise = "not measured",
+                .example = "{time: 42.8 ms, covers: [all_reduce, divide]}"})
+          .key("forward", value::time(), times(&MeasuredTimes::forward),
+               {.meaning = "How long the forward pass took.",
+                .otherwise = "not measured",
+                .example = "250 ms"})
+          .key("backward", value::time(), times(&MeasuredTimes::backward),
+               {.meaning = "How long the backward pass took.",
+                .otherwise = "not measured",
+                .example = "507 ms"})
+          .key("optimizer", value::time(), times(&MeasuredTimes::optimizer),
+               {.meaning = "How long the optimizer took.",
+                .otherwise = "not measured",
+                .example = "106 ms"})
+          .key("note", value::text(), &MeasuredRow::note,
+               {.meaning = "What people should know of the row.",
+                .otherwise = "nothing",
+                .example = "of 100 steps"})
+          .key("set", settings_value(), &MeasuredRow::set,
+               {.meaning = "Keys of the scenario that differ in this row, by dotted path.",
+                .otherwise = "the row is of the scenario as it is",
+                .example = "{cluster.ranks_per_node: 1}"});
+  return map;
+}
+
+Value<std::vector<MeasuredRow>> rows_value() {
+  auto value = value::list_of(value::mapping(&row_map),
+                              "a list of rows such as {strategy: naive, step: 531.7 ms}");
+  value.type.front().fewest_items = 1;
+  value.read = [](const Yaml& given) {
+    std::vector<MeasuredRow> rows;
+    for (const Yaml& item :
+         given.list("a list of rows such as {strategy: naive, step: 531.7 ms}")) {
+      rows.push_back(row_map().read(item));
+      rows.back().place = item.place();
+    }
+    return rows;
+  };
+  return value;
+}
+
+}  // namespace
+
+Value<Strategy> strategy_value() {
+  return value::one_of(
+      all_strategies,
+      {"no communication: the compute-only bound",
+       "after the whole backward pass, an all-reduce and a division per parameter, one at a time",
+       "after the whole backward pass: concatenate, one all-reduce, divide, copy back",
+       "each gradient hook all-reduces its parameter in place; after backward, wait and divide "
+       "each",
+       "DistributedDataParallel: hooks copy gradients into buckets, full buckets are launched in "
+       "order and copied back when done"});
+}
+
+Value<std::vector<Strategy>> strategies_value() {
+  auto value = value::list_of(strategy_value(), "a list of strategies, such as [naive, overlap]",
+                              "expected at least one strategy");
+  value.read = [](const Yaml& given) {
+    std::vector<Strategy> strategies;
+    for (const Yaml& item : given.list("a list of strategies, such as [naive, overlap]")) {
+      const auto strategy = item.one_of<Strategy>(all_strategies);
+      if (std::find(strategies.begin(), strategies.end(), strategy) != strategies.end())
+        item.fail(fmt::format("{} is in the list already", name_of(strategy)));
+      strategies.push_back(strategy);
+    }
+    if (strategies.empty()) given.fail("expected at least one strategy");
+    return strategies;
+  };
+  return value;
+}
+
+const Map<Measured>& measured_map() {
+  static const auto map =
+      Map<Measured>("measured", "What a real run showed. `score` holds predictions against it.")
+          .key("source", value::text(), &Measured::source,
+               {.meaning = "Where the figures come from.", .example = "a table in the README"})
+          .key("calibrate_on", strategies_value(), &Measured::calibrate_on,
+               {.meaning = "The strategies whose rows may be used to fit compute times. All other "
+                           "rows are predicted.",
+                .always_written = true})
+          .key("rows", rows_value(), &Measured::rows,
+               {.meaning = "The runs.",
+                .example = "[{strategy: naive, step: 531.7 ms}]",
+                .required = true})
+          .check([](Measured& measured, const YamlMap& entries) {
+            if (measured.rows.empty()) entries.node().fail("expected at least one row");
+            for (const Strategy strategy : measured.calibrate_on)
+              if (!fits_something(strategy))
+                entries.find("calibrate_on")->fail(no_fit_of(strategy));
+          });
+  return map;
+}
+
+Value<Measured> measured_value() {
+  auto value = value::mapping(&measured_map);
+  value.write = [](YAML::Emitter& out, const Measured& measured) {
+    out << YAML::BeginMap;
+    measured_map().write(out, measured);
+    out << YAML::EndMap;
+  };
+  return value;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "model/scenario/scenario.hpp"
+#include "scenarios/reader/format/map.hpp"
+
+namespace ddpsim {
+
+Value<Strategy> strategy_value();
+/// A list of strategies, each once: `compare:`, `calibrate_on:`.
+Value<std::vector<Strategy>> strategies_value();
+
+/// The keys of `measured:` of a scenario or of a workload profile: what a real run showed.
+const Map<Measured>& measured_map();
+/// The mapping, written over several lines.
+Value<Measured> measured_value();
+
+}  // namespace ddpsim

@@ -1,0 +1,152 @@
+#include "scenarios/reader/scenario/scenario_settings.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/cluster/cluster_shape.hpp"
+#include "scenarios/reader/format/format.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
+
+namespace ddpsim {
+namespace {
+
+constexpr std::string_view inter_node = "cluster.inter_node";
+
+auto depth(const std::string& path) {
+  return std::count(path.begin(), path.end(), '.');
+}
+
+std::optional<Yaml> value_at(const Yaml& root, const std::vector<std::string>& path) {
+  std::optional<Yaml> value(root);
+  for (const std::string& step : path) {
+    const auto next = value->is_map() ? YamlMap(*value).find(step) : std::nullopt;
+    if (!next) return std::nullopt;
+    value.emplace(*next);  // an assignment would write into the scenario's nodes
+  }
+  return value;
+}
+
+/// Does the entry that `name` names, or one that it is based on, have one of the keys?
+bool entry_says(const Yaml& name, std::string_view kind, std::string_view base,
+                const std::vector<std::string>& keys) {
+  for (const Entry& entry : entry_with_bases(name, kind, base))
+    for (const std::string& key : keys)
+      if (YamlMap(entry.yaml).has(key)) return true;
+  return false;
+}
+
+/// Does the entry that `name` names, or one that it is based on, list the ranks of each node?
+bool entry_lists_nodes(const Yaml& name) {
+  for (const Entry& entry : entry_with_bases(name, cluster_entries, "system"))
+    if (const auto each = YamlMap(entry.yaml).find("ranks_per_node")) return each->is_list();
+  return false;
+}
+
+/// Puts the size that the scenario's cluster had beside the name of the ready cluster that took its
+/// place.
+void keep_size(Yaml& scenario, const Yaml& before, const std::vector<Setting>& settings) {
+  const auto now = value_at(scenario, {"cluster"});
+  if (!now || !now->is_scalar() || !before.is_map()) return;
+  const YamlMap had(before);
+  std::vector<std::string> sizes{"nodes", "ranks"};
+  // A list says how many nodes there are.
+  const auto each = had.find("ranks_per_node");
+  const bool listed = each && each->is_list();
+  if (listed) sizes.emplace_back("ranks_per_node");
+  const bool sized = std::any_of(sizes.begin(), sizes.end(), [&](const std::string& key) {
+    return is_set(settings, "cluster." + key);
+  });
+  if (sized || entry_says(*now, cluster_entries, "system", {"nodes", "ranks"})) return;
+  if (entry_lists_nodes(*now) && !is_set(settings, "cluster.ranks_per_node")) return;
+  // Here, where the scenario's own place is still known.
+  if (const auto nodes = had.find("nodes"); listed && nodes)
+    check_listed_nodes(*nodes, nodes->scalar(), each->size());
+  if (listed && entry_says(*now, cluster_entries, "system", {"ranks_per_node"})) {
+    // Its nodes are of one kind: there are as many of them as before.
+    const Yaml nodes = Yaml::of_text(std::to_string(each->size()));
+    return scenario.put({"cluster", "nodes"}, nodes, scenario_keys());
+  }
+  for (const std::string& key : sizes)
+    if (const auto value = had.find(key)) scenario.put({"cluster", key}, *value, scenario_keys());
+}
+
+/// Puts the number of NICs of the link that was there beside the name of the one that took its
+/// place.
+void keep_nics(Yaml& scenario, const Yaml& before) {
+  const auto now = value_at(scenario, {"cluster", "inter_node"});
+  const auto nics = value_at(before, {"nics"});
+  if (!now || !now->is_scalar() || !nics) return;
+  if (entry_says(*now, link_entries, "base", {"nics"})) return;
+  scenario.put({"cluster", "inter_node", "nics"}, *nics, scenario_keys());
+}
+
+/// Takes out of the cluster's mapping what settings of its size replace.
+void make_way(Yaml& scenario, const std::vector<Setting>& settings) {
+  if (!is_set(settings, "cluster.ranks")) {
+    if (is_set(settings, "cluster.nodes") || is_set(settings, "cluster.ranks_per_node"))
+      scenario.remove({"cluster", "ranks"});
+    return;
+  }
+  const auto cluster = YamlMap(scenario).find("cluster");
+  if (!cluster || !cluster->is_map()) return;
+  const YamlMap keys(*cluster);
+  const bool links_of_both_kinds = keys.has("intra_node") && keys.has("inter_node");
+  // Machines stay as they are; how many there are changes.
+  const bool machines = keys.has("system") || (links_of_both_kinds && keys.has("ranks_per_node"));
+  if ((machines || !links_of_both_kinds) && !is_set(settings, "cluster.nodes"))
+    scenario.remove({"cluster", "nodes"});
+  if (!machines && !links_of_both_kinds && !is_set(settings, "cluster.ranks_per_node"))
+    scenario.remove({"cluster", "ranks_per_node"});
+}
+
+/// Takes the file's `nodes` out where a setting lists the ranks of each node.
+void make_way_for_list(Yaml& scenario) {
+  const auto each = value_at(scenario, {"cluster", "ranks_per_node"});
+  if (each && each->is_list()) scenario.remove({"cluster", "nodes"});
+}
+
+}  // namespace
+
+void apply_settings(Yaml& scenario, const std::vector<Setting>& settings) {
+  std::vector<Setting> whole, links, rest;
+  for (const Setting& setting : settings)
+    (setting.key == "cluster"    ? whole
+     : setting.key == inter_node ? links
+                                 : rest)
+        .push_back(setting);
+  std::stable_sort(rest.begin(), rest.end(),
+                   [](const Setting& a, const Setting& b) { return depth(a.key) < depth(b.key); });
+  const MapDescription& keys = scenario_keys();
+  const auto before = value_at(scenario, {"cluster"});
+  scenario.apply(whole, &keys);
+  const bool nodes_set = is_set(settings, "cluster.nodes") ||
+                         (!whole.empty() && value_at(scenario, {"cluster", "nodes"}));
+  if (!whole.empty() && before) keep_size(scenario, *before, settings);
+  scenario.wrap("cluster", "system");
+  make_way(scenario, settings);
+  const auto link = value_at(scenario, {"cluster", "inter_node"});
+  scenario.apply(links, &keys);
+  if (!links.empty() && link) keep_nics(scenario, *link);
+  scenario.apply(rest, &keys);
+  if (is_set(settings, "cluster.ranks_per_node") && !nodes_set) make_way_for_list(scenario);
+}
+
+std::vector<std::string> left_out_by(const std::vector<Setting>& settings, const Yaml& scenario) {
+  const auto cluster = value_at(scenario, {"cluster"});
+  if (!is_set(settings, "cluster") || !cluster || !cluster->is_map()) return {};
+  const YamlMap had(*cluster);
+  std::vector<std::string> notes;
+  for (const char* key : {"skew", "launch", "host", "collectives", "interference",
+                          "collectives_at_once", "through_host", "price"})
+    if (had.has(key) && !touches(settings, fmt::format("cluster.{}", key)))
+      notes.push_back(
+          fmt::format("cluster.{0} of the scenario's own cluster is left out, as another cluster "
+                      "takes its place: --set cluster.{0}=... beside it keeps it",
+                      key));
+  return notes;
+}
+
+}  // namespace ddpsim

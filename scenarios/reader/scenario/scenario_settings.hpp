@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "scenarios/reader/format/yaml.hpp"
+
+namespace ddpsim {
+
+/// Puts settings into a scenario, as `--set` gives them; they mean the same in any order, since a
+/// whole value goes before keys of it. Setting one key changes that key alone: a bare value on the
+/// way, such as `inter_node: ib-ndr`, becomes the mapping that it is short for. `cluster: NAME`
+/// becomes `cluster: {system: NAME}`, so that keys can stand beside it. `cluster.ranks` takes the
+/// place of what the file says of the number of ranks: of `nodes`, and, where one kind of link is
+/// all there is, of `ranks_per_node`; `cluster.nodes` or `cluster.ranks_per_node` take that of its
+/// `ranks`, and a list as `cluster.ranks_per_node` that of its `nodes`.
+///
+/// Another ready cluster by its name keeps the scenario's `nodes`, or `ranks`, and another link
+/// between nodes its `nics`, unless the entry that is named says its own; a list of the ranks of
+/// each node says how many nodes there are. Throws InputError.
+void apply_settings(Yaml& scenario, const std::vector<Setting>& settings);
+
+/// A line for each key of the scenario's cluster that falls away where settings name another one,
+/// and that is not of the machine itself. Throws InputError.
+std::vector<std::string> left_out_by(const std::vector<Setting>& settings, const Yaml& scenario);
+
+}  // namespace ddpsim

@@ -1,0 +1,55 @@
+#include "scenarios/reader/text/catalogue_folder.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "scenarios/reader/text/input_error.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// Where it is unless the environment says otherwise.
+std::filesystem::path& usual_folder() {
+  static std::filesystem::path folder = [] {
+    std::error_code error;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+    const auto installed = program.parent_path().parent_path() / "share/ddpsim/catalogue";
+    return !error && std::filesystem::is_directory(installed, error)
+               ? installed
+               : std::filesystem::path(DDPSIM_CATALOGUE_DIR);
+  }();
+  return folder;
+}
+
+}  // namespace
+
+std::filesystem::path catalogue_folder() {
+  const char* elsewhere = std::getenv("DDPSIM_CATALOGUE");
+  return elsewhere != nullptr && *elsewhere != '\0' ? elsewhere : usual_folder();
+}
+
+void use_catalogue(const std::filesystem::path& folder) {
+  usual_folder() = folder;
+}
+
+std::vector<std::string> catalogue_names(std::string_view kind) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(catalogue_folder() / kind, error))
+    if (file.path().extension() == ".yaml") names.push_back(file.path().stem().string());
+  if (names.empty()) {
+    const char* elsewhere = std::getenv("DDPSIM_CATALOGUE");
+    const bool named = elsewhere != nullptr && *elsewhere != '\0';
+    throw InputError(fmt::format(
+        "{}: no catalogue of {} there; {}", (catalogue_folder() / kind).string(), kind,
+        named ? "DDPSIM_CATALOGUE names that folder: unset it to have the installed catalogue, or "
+                "let it name a copy of that"
+              : "install ddpsim again, or let DDPSIM_CATALOGUE name the folder of a catalogue"));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace ddpsim

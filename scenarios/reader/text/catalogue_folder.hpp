@@ -1,0 +1,27 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ddpsim {
+
+/// The kinds of entries, which are also the names of the folders.
+inline constexpr std::string_view device_entries = "devices", link_entries = "links",
+                                  model_entries = "models", cluster_entries = "clusters",
+                                  operation_entries = "operations", host_entries = "hosts";
+
+/// Where the catalogue is, the first of these that holds: $DDPSIM_CATALOGUE; the folder of
+/// `use_catalogue`; ../share/ddpsim/catalogue beside the folder of the running program, as it is
+/// installed; the folder of the source tree this was built from.
+std::filesystem::path catalogue_folder();
+
+/// From here on the catalogue is in `folder`. For programs that bring one along; call it before
+/// anything is read.
+void use_catalogue(const std::filesystem::path& folder);
+
+/// The names of all entries of a kind, sorted.
+std::vector<std::string> catalogue_names(std::string_view kind);
+
+}  // namespace ddpsim

@@ -1,0 +1,484 @@
+#include "scenarios/reader/training/training_reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <sstream>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "model/ddp/refusals.hpp"
+#include "model/ddp/step_works.hpp"
+#include "scenarios/reader/format/map.hpp"
+#include "scenarios/reader/measured/measured_reader.hpp"
+#include "scenarios/reader/training/comm_hook_reader.hpp"
+#include "scenarios/reader/training/user_hook_reader.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// `buckets: [[name, ...], ...]`
+std::vector<std::vector<int>> read_buckets(const Yaml& given, const Workload& workload) {
+  std::unordered_map<std::string, int> index_of;
+  std::vector<std::string> names;
+  for (const Parameter& parameter : workload.parameters) {
+    index_of.emplace(parameter.name, static_cast<int>(names.size()));
+    names.push_back(parameter.name);
+  }
+  std::vector<std::vector<int>> buckets;
+  for (const Yaml& bucket : given.list("a list of lists of parameter names")) {
+    std::vector<int>& indices = buckets.emplace_back();
+    for (const Yaml& item : bucket.list("a list of parameter names")) {
+      const std::string name = item.text("a parameter name");
+      const auto found = index_of.find(name);
+      if (found == index_of.end()) {
+        const std::string guess = nearest(name, names);
+        item.fail(fmt::format("{} has no parameter \"{}\"{}", workload.name, name.substr(0, 100),
+                              guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
+      }
+      indices.push_back(found->second);
+    }
+  }
+  return buckets;
+}
+
+/// The two iterations that have names.
+enum class Phase : std::uint8_t { steady, first };
+constexpr std::array all_phases{Phase::steady, Phase::first};
+constexpr std::string_view name_of(Phase phase) {
+  return phase == Phase::steady ? "steady" : "first";
+}
+
+constexpr std::int64_t last_iteration = 1'000'000'000;
+
+const Map<Join>& join_map() {
+  static const auto map =
+      Map<Join>("join",
+                "Uneven inputs: DistributedDataParallel's forward within join(), as a rank "
+                "that still has inputs runs it.")
+          .key("throw_on_early_termination", value::boolean(), &Join::throw_on_early_termination,
+               {.meaning = "Whether all ranks stop once one has run out of inputs, which costs an "
+                           "all-reduce per step."})
+          .key("divide_by_initial_world_size", value::boolean(),
+               &Join::divide_by_initial_world_size,
+               {.meaning = "Whether gradients are divided by the number of all ranks. If not, they "
+                           "are divided by the number of those that still have inputs, which the "
+                           "host reads at the first gradient."})
+          .key("joined_ranks", value::whole(0, 1 << 20), &Join::joined_ranks,
+               {.meaning =
+                    "How many ranks, the last ones, have run out of inputs: on a real backend "
+                    "they send zeros through every collective of the others. That costs a "
+                    "step nothing, so predictions do not depend on it."});
+  return map;
+}
+
+/// `join: true`, or a mapping.
+Value<std::optional<Join>> join_value() {
+  const auto mapping = value::mapping(&join_map);
+  return {value::either({value::boolean().type, mapping.type}),
+          [=](const Yaml& given) -> std::optional<Join> {
+            if (!given.is_scalar()) return mapping.read(given);
+            return given.boolean() ? std::optional<Join>(Join{}) : std::nullopt;
+          },
+          {}};
+}
+
+/// What is read of `training:` needs the workload beside it.
+struct TrainingDraft : Training {
+  const Workload* workload = nullptr;
+  std::optional<Phase> phase;
+  std::optional<int> given_iteration;
+};
+
+struct DelayedDraft : DelayedAllReduce {
+  const Workload* workload = nullptr;
+};
+
+const Map<DelayedDraft>& delayed_map() {
+  static const auto map =
+      Map<DelayedDraft>("delay_all_reduce",
+                        "Parameters that DistributedDataParallel does not reduce, but a hook on "
+                        "another parameter: their gradients lie in one buffer, which the hook "
+                        "divides and all-reduces, and nobody waits for that.")
+          .key_read("parameters", {value::list({value::form(Form::Kind::text)}, 1)},
+                    [](DelayedDraft& delayed, const Yaml& given) {
+                      for (const Yaml& item : given.list("a list of names, with * for any text"))
+                        for (const auto& found : parameters_named(item, *delayed.workload))
+                          if (!delayed.contains(found)) delayed.parameters.push_back(found);
+                    },
+                    {.meaning = "The names of the parameters, with * for any text.",
+                     .example = "[\"head.*\"]",
+                     .required = true,
+                     .elsewhere = {{"delay_all_reduce_named_params", "DistributedDataParallel's"}}})
+          .key_read(
+              "hook", {value::form(Form::Kind::text)},
+              [](DelayedDraft& delayed, const Yaml& given) {
+                const auto hooked = parameters_named(given, *delayed.workload);
+                if (hooked.size() != 1)
+                  given.fail(fmt::format("expected the name of one parameter, and {} are named so",
+                                         hooked.size()));
+                delayed.hook = hooked.front();
+              },
+              {.meaning = "The name of the parameter whose gradient sends them. It comes "
+                          "later in the backward pass than all of them.",
+               .example = "embed.weight",
+               .required = true,
+               .elsewhere = {{"param_to_hook_all_reduce", "DistributedDataParallel's"}}});
+  return map;
+}
+
+/// `delay_all_reduce: {parameters: ["head.*"], hook: embed.weight}`
+DelayedAllReduce read_delayed(const Yaml& given, const Workload& workload) {
+  DelayedDraft delayed;
+  delayed.workload = &workload;
+  delayed_map().read(given, delayed);
+  return delayed;
+}
+
+/// `bucket_caps: [1 MiB, 4 MiB]`
+std::vector<Bytes> read_caps(const Yaml& given) {
+  std::vector<Bytes> caps;
+  for (const Yaml& item : given.list("a list of sizes, such as [1 MiB, 4 MiB, 25 MiB]"))
+    caps.push_back(item.bytes());
+  if (caps.empty()) given.fail("expected at least one size");
+  return caps;
+}
+
+/// What the keys say together.
+void finish_training(TrainingDraft& training, const YamlMap& map) {
+  training.give_rule(training.bucket_rule);
+  if (map.has("bucket_cap")) training.give_cap(training.bucket_cap);
+  training.iteration = training.given_iteration.value_or(training.phase == Phase::first ? 1 : 0);
+}
+
+void add_buckets(Map<TrainingDraft>& map) {
+  map.key("bucket_cap", value::size(), &TrainingDraft::bucket_cap,
+          {.meaning = "The size at which a bucket closes. Fractions of a byte are cut off, as "
+                      "DistributedDataParallel does.",
+           .example = "50 MiB",
+           .source = "torch.nn.parallel.DistributedDataParallel, bucket_cap_mb (rule R11)",
+           .elsewhere = {{"bucket_cap_mb", "DistributedDataParallel's", "{} MiB"},
+                         {"ddp_bucket_cap_mb", "Hugging Face's", "{} MiB"},
+                         {"reduce_bucket_size", "DeepSpeed's", "-",
+                          "that counts elements, this one bytes"},
+                         {"allreduce_bucket_size", "DeepSpeed's", "-",
+                          "that counts elements, this one bytes"},
+                         {"ddp_bucket_size", "Megatron's", "-",
+                          "that counts elements, this one bytes"},
+                         {"bucket_size", "Megatron's", "-", "that counts elements, this one bytes"},
+                         {"fusion_threshold", "Horovod's", "-",
+                          "with a unit, and bucket_rule: before_overflow"}}})
+      .key("bucket_rule",
+           value::one_of(all_bucket_rules,
+                         {"once its size has reached the cap, as PyTorch does",
+                          "before a gradient that would take it past the cap, as DeepSpeed and "
+                          "Horovod do"}),
+           &TrainingDraft::bucket_rule, {.meaning = "When a bucket closes."})
+      .key_read("first_bucket_cap",
+                value::either({value::size().type, {value::word("none", "it is like the others")}}),
+                [](TrainingDraft& training, const Yaml& given) {
+                  training.first_cap_given = true;
+                  if (given.is_scalar()) given.text("a size, or none");
+                  if (given.is_word("none"))
+                    training.first_bucket_cap.reset();
+                  else
+                    training.first_bucket_cap = given.bytes();
+                },
+                {.meaning = "The cap of the first bucket, which is small so that communication "
+                            "starts early.",
+                 .unset = "1 MiB",
+                 .otherwise = "none under before_overflow, and none where `pytorch` is 2.13 and a "
+                              "bucket_cap is given",
+                 .source = "torch.distributed._DEFAULT_FIRST_BUCKET_BYTES (rule R12)",
+                 .elsewhere = {{"_DEFAULT_FIRST_BUCKET_BYTES", "torch.distributed's", "{} B"}}})
+      .key(
+          "last_bucket_cap", value::boolean(), &TrainingDraft::last_bucket_cap,
+          {.meaning = "Whether the bucket with a cap of its own is launched last instead of first.",
+           .source = "the environment variable DDP_SET_LAST_BUCKET_CAP",
+           .elsewhere = {{"DDP_SET_LAST_BUCKET_CAP", "PyTorch's"}}})
+      .key_read("bucket_caps", {value::list(value::size().type, 1)},
+                [](TrainingDraft& training, const Yaml& given) {
+                  training.bucket_caps = read_caps(given);
+                },
+                {.meaning = "A cap for each bucket in order, of which the last one repeats.",
+                 .otherwise = "first_bucket_cap, then bucket_cap",
+                 .example = "[1 MiB, 4 MiB, 25 MiB]",
+                 .elsewhere = {{"bucket_cap_mb_list", "DistributedDataParallel's", "-",
+                                "with a unit each"}}})
+      .key_read("buckets", {value::list({value::list({value::form(Form::Kind::text)}, 1)})},
+                [](TrainingDraft& training, const Yaml& given) {
+                  training.buckets = read_buckets(given, *training.workload);
+                },
+                {.meaning = "The buckets themselves, in launch order: lists of parameter names in "
+                            "which every parameter stands once. `ddpsim tune` prints such a list.",
+                 .otherwise = "buckets are made by the caps",
+                 .example = "[[2.bias, 2.weight], [0.bias, 0.weight]]"})
+      .key_read(
+          "parameter_groups", {value::integer_form(1, std::numeric_limits<int>::max())},
+          [](TrainingDraft& training, const Yaml& given) {
+            training.parameter_groups =
+                static_cast<int>(given.integer(1, std::numeric_limits<int>::max()));
+          },
+          {.meaning = "That many contiguous groups of parameters are the buckets, at most one "
+                      "for each parameter.",
+           .otherwise = "buckets are made by the caps",
+           .example = "2"});
+  for (const ExclusiveKey& each : exclusive_keys())
+    map.excludes(std::string(each.key), {each.others.begin(), each.others.end()},
+                 std::string(each.reason));
+}
+
+const Map<InputPipeline>& pipeline_map() {
+  static const auto map =
+      Map<InputPipeline>("input",
+                         "What making batches costs the cores of a node, ahead of the steps that "
+                         "take them. No step is shorter than a node needs for its ranks' batches.")
+          .key("time", value::time(), &InputPipeline::batch,
+               {.meaning = "How long one core works on a batch of one rank.",
+                .example = "480 ms",
+                .required = true})
+          .key("cores", value::whole(1, 100'000), &InputPipeline::cores,
+               {.meaning = "How many cores of a node make batches, for all of its ranks.",
+                .example = "48",
+                .required = true});
+  return map;
+}
+
+struct InputChoice {
+  Input kind = Input::ready;
+  std::optional<InputPipeline> pipeline;
+};
+
+/// `ready`, `decoded`, or a mapping.
+Value<InputChoice> input_value() {
+  const auto word = value::one_of(
+      all_inputs, {"batches are there when a step begins: synthetic, cached, or tokens",
+                   "hosts decode them while GPUs compute, at an unknown pace: ranks differ as much "
+                   "as in public runs of that kind, by a larger usual `cluster.skew`"});
+  const auto mapping = value::mapping(&pipeline_map);
+  return {value::either({word.type, mapping.type}),
+          [=](const Yaml& given) -> InputChoice {
+            if (given.is_map()) return {Input::ready, mapping.read(given)};
+            return {word.read(given), std::nullopt};
+          },
+          {}};
+}
+
+void add_modes(Map<TrainingDraft>& map) {
+  map.key_taken("input", input_value(),
+                [](TrainingDraft& training, const InputChoice& given) {
+                  training.input = given.kind;
+                  training.pipeline = given.pipeline;
+                },
+                {.meaning = "Where batches come from: they are ready, the hosts decode them "
+                            "meanwhile, or a number of cores makes them at a known pace.",
+                 .unset = "ready",
+                 .example = "{time: 480 ms, cores: 48}"});
+  map.key("micro_batches", value::whole(1, 1024), &TrainingDraft::micro_batches,
+          {.meaning = "How many forward and backward passes there are before an update.",
+           .example = "4",
+           .elsewhere = {{"gradient_accumulation_steps", "Hugging Face's and DeepSpeed's"},
+                         {"accumulate_grad_batches", "Lightning's"},
+                         {"num_microbatches", "Megatron's"},
+                         {"num_micro_batches", ""},
+                         {"gradient_accumulation", ""},
+                         {"grad_accum", ""},
+                         {"accumulation_steps", ""},
+                         {"backward_passes_per_step", "Horovod's"}}})
+      .key("no_sync", value::boolean(), &TrainingDraft::no_sync,
+           {.meaning = "Whether only the last micro-batch communicates, as under "
+                       "DistributedDataParallel.no_sync(). With one micro-batch that is every "
+                       "one."})
+      .key("find_unused_parameters", value::boolean(), &TrainingDraft::find_unused_parameters,
+           {.meaning = "Whether DistributedDataParallel searches the graph for parameters that no "
+                       "gradient will reach.",
+            .elsewhere = {{"ddp_find_unused_parameters", "Hugging Face's"}}})
+      .key("skip_all_reduce_unused_params", value::boolean(),
+           &TrainingDraft::skip_all_reduce_unused_params,
+           {.meaning = "Whether buckets that hold nothing but unused parameters are left out."})
+      .key("static_graph", value::boolean(), &TrainingDraft::static_graph,
+           {.meaning = "Whether DistributedDataParallel is told that the graph never changes."})
+      .key("gradient_as_bucket_view", value::boolean(), &TrainingDraft::gradient_as_bucket_view,
+           {.meaning = "Whether gradients are views of their buckets, which saves the copies in "
+                       "and out."})
+      .key("batched_grad_copy", value::boolean(), &TrainingDraft::batched_grad_copy,
+           {.meaning = "Whether a bucket's gradients are copied into it and divided together, once "
+                       "all are there."})
+      .key("flattened_buckets", value::boolean(), &TrainingDraft::flattened_buckets,
+           {.meaning = "Whether buckets are those of a wrapper of your own around torch's "
+                       "_flatten_dense_tensors: each is made one tensor and sent once it is full, "
+                       "divided and copied back after the backward pass; one gradient alone is "
+                       "sent as it is."})
+      .key("copied_buckets", value::boolean(), &TrainingDraft::copied_buckets,
+           {.meaning = "Whether buckets are those of a wrapper of your own that keeps a buffer for "
+                       "each: gradients are copied into it one by one once all are there, and it "
+                       "is sent at once, divided and copied back after the backward pass."})
+      .key("wait_for_all", value::boolean(), &TrainingDraft::wait_for_all,
+           {.meaning = "Whether a wrapper of your own (`overlap`, `flattened_buckets`, "
+                       "`copied_buckets`) waits for all results before it divides or copies back "
+                       "the first, so that none of that hides behind all-reduces. "
+                       "DistributedDataParallel waits bucket by bucket."})
+      .key("average",
+           value::one_of(all_averages,
+                         {"kernels divide the sum by the number of ranks, as "
+                          "DistributedDataParallel does",
+                          "all-reduces make the mean, as ReduceOp.AVG of NCCL does: nothing is "
+                          "divided (simulated only)"}),
+           &TrainingDraft::average,
+           {.meaning = "Who makes the mean of the gradients' sum, in a loop or wrapper of your "
+                       "own.",
+            .elsewhere = {{"average_in_collective", "Megatron's", "-",
+                           "where it is true write average: all_reduce"}}})
+      .key("flat_views", value::boolean(), &TrainingDraft::flat_views,
+           {.meaning = "Under `flat`, whether gradients become views of the concatenated gradient "
+                       "after its all-reduce, so that nothing is copied back (simulated only)."})
+      .key("broadcast_buffers", value::boolean(), &TrainingDraft::broadcast_buffers,
+           {.meaning = "Whether rank 0's buffers, such as the statistics of batch norms, go to all "
+                       "ranks before each synchronised forward pass. That time shows as exposed, "
+                       "not as communication, which counts gradients.",
+            .elsewhere = {{"ddp_broadcast_buffers", "Hugging Face's"}}})
+      .key_read(
+          "comm_hook", comm_hook_type(),
+          [](TrainingDraft& training, const Yaml& given) {
+            training.comm_hook = read_comm_hook(given);
+          },
+          {.meaning = "What a bucket does instead of a plain all-reduce, by PyTorch's names: a "
+                      "name, a mapping of a name to its settings, or a list of steps of your "
+                      "own.",
+           .unset = "none",
+           .example = "{powersgd: {rank: 4, start_iteration: 10}}",
+           .source = "torch/distributed/algorithms/ddp_comm_hooks; see `ddpsim list hooks`",
+           .elsewhere =
+               {{"ddp_comm_hook", "Lightning's"},
+                {"ddp_comm_wrapper", "Lightning's", "-", "write {bf16_compress_wrapper: powersgd}"},
+                {"comm_wrapper", "Accelerate's", "-",
+                 "write comm_hook: {bf16_compress_wrapper: powersgd}"},
+                {"powerSGD_hook", "PyTorch's", "-", "write comm_hook: powersgd"},
+                {"batched_powerSGD_hook", "PyTorch's", "-", "write comm_hook: batched_powersgd"},
+                {"fp16_compress_hook", "PyTorch's", "-", "write comm_hook: fp16_compress"},
+                {"bf16_compress_hook", "PyTorch's", "-", "write comm_hook: bf16_compress"},
+                {"post_localSGD_hook", "PyTorch's", "-", "write comm_hook: post_local_sgd"}}})
+      .key_read(
+          "hooks", user_hooks_type(),
+          [](TrainingDraft& training, const Yaml& given) {
+            training.hooks = read_user_hooks(given, *training.workload);
+          },
+          {.meaning = "Hooks that you attach to parameters or layers, with their cost and, on "
+                      "a real backend, their effect. Those on one gradient run in this order.",
+           .otherwise = "there are none",
+           .example = "[{clip: {layer: \"*\", norm: 1.0}}]"})
+      .key(
+          "join", join_value(), &TrainingDraft::join,
+          {.meaning = "Uneven inputs: whether the step runs within DistributedDataParallel.join(), "
+                      "and how.",
+           .unset = "false",
+           .example = "{divide_by_initial_world_size: false}"})
+      .key_read("delay_all_reduce",
+                {value::map([]() -> const auto& { return delayed_map().description(); })},
+                [](TrainingDraft& training, const Yaml& given) {
+                  training.delayed = read_delayed(given, *training.workload);
+                },
+                {.meaning = "Parameters whose gradients are reduced together by a hook on another "
+                            "parameter; nothing waits for that.",
+                 .otherwise = "all are in buckets",
+                 .example = "{parameters: [\"head.*\"], hook: embed.weight}",
+                 .source = "DistributedDataParallel's delay_all_reduce_named_params (rule R50)"})
+      .key("phase",
+           value::one_of(all_phases, {"as most iterations are",
+                                      "the first, before buckets are rebuilt by the order of "
+                                      "arrival"}),
+           &TrainingDraft::phase,
+           {.meaning = "Which iteration of the training the step is.", .unset = "steady"})
+      .key("iteration", value::whole(1, last_iteration), &TrainingDraft::given_iteration,
+           {.meaning = "Which iteration of the training the step is, counted from 1. What comm "
+                       "hooks and buckets do depends on it while training begins.",
+            .otherwise = "as `phase` says",
+            .example = "2"})
+      .excludes("iteration", {"phase"}, "iteration and phase exclude each other");
+}
+
+/// Other releases are refused by the name of the one they behave like.
+Value<PyTorch> release_value() {
+  auto release = value::one_of(
+      all_pytorches, {"the first bucket is always of 1 MiB, and zero_grad keeps gradients",
+                      "to about 2.4: the first bucket of 1.13, and zero_grad drops gradients",
+                      "from about 2.5: a cap you give holds for the first bucket too, and "
+                      "zero_grad drops gradients"});
+  release.read = [read = release.read](const Yaml& given) {
+    const std::string text = given.is_scalar() ? given.scalar() : "";
+    constexpr std::string_view two = "2.";
+    constexpr std::int64_t first_like_2_13 = 5;
+    const bool named = text == name_of(PyTorch::v2_0) || text == name_of(PyTorch::v2_13);
+    const std::int64_t minor =
+        text.starts_with(two) && !named ? parse_integer(text.substr(two.size())).value_or(0) : 0;
+    if (minor > 0 && minor < 1000) {
+      const PyTorch alike = minor < first_like_2_13 ? PyTorch::v2_0 : PyTorch::v2_13;
+      given.fail(
+          fmt::format("torch {0} makes buckets as {1} does: write {1}", text, name_of(alike)));
+    }
+    return read(given);
+  };
+  return release;
+}
+
+const Map<TrainingDraft>& training_map() {
+  static const Map<TrainingDraft> map = [] {
+    Map<TrainingDraft> all("training", "How gradients are averaged, and when.");
+    all.key("strategy", strategy_value(), &TrainingDraft::strategy,
+            {.meaning = "How gradients are averaged. `compare` says which strategies `run` "
+                        "predicts; `tune` and `schedule` take this one."})
+        .key("pytorch", release_value(), &TrainingDraft::pytorch,
+             {.meaning = "The release of PyTorch that is meant, where releases differ.",
+              .source = "pytorch pull request 121640 (rule R12)"});
+    add_buckets(all);
+    add_modes(all);
+    all.check(finish_training);
+    return all;
+  }();
+  return map;
+}
+
+/// Where the key of a refusal stands, or the nearest one above it that is there.
+Yaml place_of(const Yaml& scenario, const Refusal& refusal) {
+  Yaml place = scenario;
+  std::istringstream path(refusal.key);
+  for (std::string step; std::getline(path, step, '.');) {
+    const auto next = place.is_map() ? YamlMap(place).find(step) : std::nullopt;
+    if (!next) return place;
+    place = *next;
+  }
+  for (const std::size_t item : refusal.items) {
+    const std::vector<Yaml> items = place.list("a list");
+    place = items.at(item);
+  }
+  return place;
+}
+
+}  // namespace
+
+const MapDescription& training_keys() {
+  return training_map().description();
+}
+
+void check_training(const YamlMap& scenario, const Scenario& read) {
+  const WorkloadGradients gradients(read.workload);
+  const auto check_no = [&](const std::optional<Refusal>& refusal) {
+    if (refusal) place_of(scenario.node(), *refusal).fail(refusal->reason);
+  };
+  check_no(bucket_refusal(gradients, read.training));
+  check_no(slip_refusal(gradients, read.training));
+  if (std::count(read.compare.begin(), read.compare.end(), Strategy::bucketed) > 0) {
+    check_no(step_refusal(gradients, read.training, device_of(read.cluster)));
+    check_no(subgroup_refusal(read.training, read.cluster.ranks_per_node));
+  }
+}
+
+Training read_training(const Yaml& given, const Workload& workload) {
+  TrainingDraft draft;
+  draft.workload = &workload;
+  training_map().read(given, draft);
+  return draft;
+}
+
+}  // namespace ddpsim
