@@ -146,7 +146,8 @@ StepMemory step_memory(const Workload& workload, Optimizer optimizer, const Trai
   kept.comm_hook = hook.kept;
   PeakParts with_hook = kept;
   with_hook.comm_hook = memory.comm_hook;
-  const bool kept_over = training.micro_batches > 1 || training.gradient_as_bucket_view ||
+  const bool kept_over = training.micro_batches > 1 ||
+                         (bucketed && training.gradient_as_bucket_view) ||
                          training.pytorch == PyTorch::v1_13;
   Peak peak;
   if (has_memory(workload)) {

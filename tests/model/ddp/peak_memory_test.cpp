@@ -61,6 +61,22 @@ TEST_CASE("a rank holds parameters, gradients, buckets and optimizer state",
   CHECK(held(Strategy::naive).peak < 5 * p);
 }
 
+TEST_CASE("gradients as views of buckets are DDP's and change no other strategy's memory",
+          "[model][ddp][memory]") {
+  WorkloadSize size;
+  size.sequence = 128;
+  size.batch = 4;
+  const Workload workload = build_workload("net", cs336_small, size);
+  for (const Strategy strategy : all_strategies) {
+    if (strategy == Strategy::bucketed) continue;
+    Training training = trained(strategy);
+    const Bytes without = memory_of(workload, Optimizer::adamw, training).peak;
+    training.gradient_as_bucket_view = true;
+    CAPTURE(name_of(strategy));
+    CHECK(memory_of(workload, Optimizer::adamw, training).peak == without);
+  }
+}
+
 TEST_CASE("the parts at the peak sum to it, whatever the moment", "[model][ddp][memory]") {
   WorkloadSize size;
   size.sequence = 128;
