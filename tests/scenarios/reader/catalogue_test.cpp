@@ -295,8 +295,10 @@ TEST_CASE("files that are based on each other in a circle are refused", "[scenar
         "self.yaml:1:7: base: the files are based on each other in a circle: self.yaml");
   CHECK(refusal_at(scratch, 6, "  device: a.yaml") ==
         "b.yaml:2:7: base: the files are based on each other in a circle: ./a.yaml");
-  CHECK(refusal_at(scratch, 8, "  intra_node: {base: a.yaml}") ==
-        "b.yaml:2:7: base: the files are based on each other in a circle: ./a.yaml");
+  scratch.write("c.yaml", "base: d.yaml\n");
+  scratch.write("d.yaml", "bandwidth: 1 GB/s\nbase: ./c.yaml\n");
+  CHECK(refusal_at(scratch, 8, "  intra_node: {base: c.yaml}") ==
+        "d.yaml:2:7: base: the files are based on each other in a circle: ./c.yaml");
   CHECK(refusal_at(scratch, 2, "  model: self.yaml") ==
         "self.yaml:1:7: base: the files are based on each other in a circle: self.yaml");
 }

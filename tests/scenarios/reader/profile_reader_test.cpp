@@ -174,7 +174,7 @@ TEST_CASE("a file of another format is no workload profile", "[scenarios][profil
   CHECK(refused(scratch, with(1, "format: ddpsim.workload/3")) ==
         "p.yaml:1:9: format: expected ddpsim.workload/1");
   CHECK(refused(scratch, with(1, "format: ddpsim.link/1")) ==
-        "p.yaml:1:9: format: expected ddpsim.workload/1");
+        "s.yaml:1:19: workload.model: p.yaml is a link, not a model: give it as --link p.yaml");
   CHECK(refused(scratch, with(1, "format: [1]")) ==
         "p.yaml:1:9: format: expected ddpsim.workload/1, got a list");
 }
