@@ -14,8 +14,8 @@ namespace ddpsim {
 struct ModelDescription {
   Architecture architecture;
   std::string source;
-  /// Whose code its step is computed as: "Hugging Face's code (eager attention, ...)"; "" where other
-  /// people's takes the same time.
+  /// Whose code its step is computed as: "Hugging Face's code (eager attention, ...)"; "" where
+  /// other people's takes the same time.
   std::string code{};
 };
 

@@ -18,8 +18,8 @@ std::string described_text(const Scenario& scenario);
 /// catalogue may be computed otherwise and no step of it was measured; else "".
 std::string code_text(const Scenario& scenario);
 
-/// "described: most products in bf16, as under autocast; with activation checkpoints: ..."; "" where
-/// neither holds, and for a workload that was not described.
+/// "described: most products in bf16, as under autocast; with activation checkpoints: ..."; ""
+/// where neither holds, and for a workload that was not described.
 std::string described_modes_text(const Scenario& scenario);
 
 /// That text at a point of a grid.
@@ -27,8 +27,8 @@ struct ModesAtPoint {
   std::vector<Setting> settings;  ///< the point's keys
   std::string text;
 };
-/// The text once where it holds at all points, else with the points at which each does. `points`: of
-/// the grid, of which `looked_at` may be the first ones.
+/// The text once where it holds at all points, else with the points at which each does. `points`:
+/// of the grid, of which `looked_at` may be the first ones.
 std::string described_modes_text(const std::vector<ModesAtPoint>& looked_at, std::size_t points);
 
 /// The description for programs, under the key "described"; empty if there is no description.
