@@ -50,7 +50,7 @@ TEST_CASE("the head of run says that a model was described with autocast and che
 TEST_CASE("run and tune say whose code a model of the catalogue stands for", "[tools][described]") {
   const auto said = [](std::vector<std::string> words, const std::string& model) {
     words.insert(words.end(), {first_example, "--set", "workload.model=" + model, "--set",
-                               "compare=[flat]", "--wide", "-q"});
+                               "compare=[flat]", "--wide"});
     const Outcome outcome = ddpsim(words);
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
@@ -88,7 +88,7 @@ TEST_CASE("run --vary, sweep and tune say how a model was described too, once",
       "described: most products in bf16, as under autocast; with activation checkpoints: the "
       "backward pass runs 1 distinct kernel again";
   const auto said = [&](std::vector<std::string> words) {
-    words.insert(words.end(), {"--cluster", "dgx-h100", "--set", "compare=[flat]", "--wide", "-q"});
+    words.insert(words.end(), {"--cluster", "dgx-h100", "--set", "compare=[flat]", "--wide"});
     const Outcome outcome = ddpsim(words);
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);

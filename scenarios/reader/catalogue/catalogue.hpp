@@ -16,8 +16,8 @@ struct Entry {
   Yaml yaml;         ///< the mapping itself
   std::string name;  ///< catalogue name, file name, or "inline"
 };
-/// Throws InputError if there is no such file or entry, with the nearest name, and if the file is of
-/// another kind (file_kind.hpp).
+/// Throws InputError if there is no such file or entry, with the nearest name, and if the file is
+/// of another kind (file_kind.hpp).
 Entry find_entry(const Yaml& given, std::string_view kind);
 
 /// The file that `given` names, by a path or a name of the catalogue. Throws InputError as

@@ -13,9 +13,9 @@ namespace ddpsim {
 std::string key_tree();
 
 /// What a key means: `key` is its dotted path ("training.bucket_cap") or the end of it
-/// ("bucket_cap", "powersgd.rank"), in any case of letters, and with blanks in place of underscores.
-/// Of several keys that end so, all: first those of a scenario, which people write, and behind what
-/// else is explained those of other files.
+/// ("bucket_cap", "powersgd.rank"), in any case of letters, and with blanks for underscores. Of
+/// several keys that end so, all: first those of a scenario, which people write, and behind all
+/// else those of other files.
 /// Explained too is a name that keys can take (an entry of the catalogue, a choice such as
 /// "bucketed"), a word of the glossary ("exposed"), and one of `more`, such as the keys of results,
 /// by its name or by a path that ends with it ("memory.peak_bytes"). A plural ("strategies") is

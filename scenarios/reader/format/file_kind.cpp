@@ -1,9 +1,9 @@
 // Files of every kind are YAML, so one in another's place is read, and fails at some key that is
 // missing or not known there: true, but no help.
 //
-//     --link c.yaml     format: ddpsim.calibration/1     says itself that it is a calibration
-//     --device l.yaml   kind, latency, bandwidth, source a link knows four, a device one
-//     --device d.yaml   base, memroy                     nobody knows two: the device's error
+//     --link c.yaml     format: ddpsim.calibration/1       says itself that it is a calibration
+//     --device l.yaml   kind, latency, bandwidth, source   a link knows four, a device one
+//     --device d.yaml   base, memroy                       nobody knows two: the device's error
 
 #include "scenarios/reader/format/file_kind.hpp"
 

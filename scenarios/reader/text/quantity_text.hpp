@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/base/quantity.hpp"
 #include "model/base/price.hpp"
+#include "model/base/quantity.hpp"
 
 namespace ddpsim {
 
