@@ -30,7 +30,8 @@ Json result(const Json& run, const std::string& strategy) {
 
 TEST_CASE("run --json has exactly the fields of ddpsim.run/1", "[tools][run]") {
   const Json run = run_json(shipped("examples/first.yaml"));
-  CHECK(keys_of(run) == Words{"format", "version", "scenario", "ranks", "cluster", "results"});
+  CHECK(keys_of(run) ==
+        Words{"format", "version", "scenario", "ranks", "cluster", "notes", "results"});
   CHECK(run["format"] == "ddpsim.run/1");
   CHECK(run["scenario"] == "GPT-2 on eight A100");
   CHECK(run["ranks"] == 8);

@@ -141,7 +141,7 @@ TEST_CASE("sweep --json holds the same rows, numbers as numbers", "[tools][sweep
       sweep(grid_of(first_example, {"--json", "-", "--csv", "rows.csv"}), scratch.folder());
   REQUIRE(outcome.code == 0);
   const Json json = outcome.json();
-  CHECK(keys_of(json) == Words{"format", "version", "scenario", "points", "rows"});
+  CHECK(keys_of(json) == Words{"format", "version", "scenario", "points", "notes", "rows"});
   CHECK(json["format"] == "ddpsim.sweep/1");
   CHECK(json["points"] == 6);
   const Words lines = lines_of(content_of(scratch.path("rows.csv")));
