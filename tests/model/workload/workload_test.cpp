@@ -39,6 +39,23 @@ TEST_CASE("elements and bytes of a workload are those of its parameters", "[mode
   CHECK(workload.gradient_size() == Bytes{4 * 12 + 2 * 3 + 4 * 15 + 4 * 5});
 }
 
+TEST_CASE("a workload's number format is that of most of its multiplications",
+          "[model][workload]") {
+  Workload workload = first_and_second();
+  CHECK(main_format(workload) == std::nullopt);  // nothing is multiplied
+  const auto product = [](const Gemm& gemm, DType type) {
+    Kernel kernel = copy("product");
+    kernel.gemm = gemm;
+    kernel.type = type;
+    return kernel;
+  };
+  // 2 x 2 x 2 x 2 = 16 operations, and 2 x 4 x 2 x 2 = 32.
+  workload.layers[0].forward.push_back(product({2, 2, 2}, DType::fp32));
+  CHECK(main_format(workload) == DType::fp32);
+  workload.layers[1].backward.push_back(product({4, 2, 2}, DType::bf16));
+  CHECK(main_format(workload) == DType::bf16);
+}
+
 TEST_CASE("a parameter without extents is one number", "[model][workload]") {
   CHECK(Parameter{"scale", {}, DType::fp32}.elements() == 1);
 }

@@ -122,7 +122,7 @@ TEST_CASE("a table fits the terminal it is printed on", "[tools][report][page_wi
   CHECK(on_terminal(70, {"run", first_example, "--color", "never"}) == narrow);
   const std::string all = ddpsim({"run", first_example}).out;
   CHECK(without_color(on_terminal(70, {"run", first_example, "--wide"})) == all);
-  CHECK(without_color(on_terminal(300, {"run", first_example})) == all);
+  CHECK(without_color(on_terminal(400, {"run", first_example})) == all);
 }
 
 TEST_CASE("the width changes tables alone, not what programs read", "[tools][report][page_width]") {
