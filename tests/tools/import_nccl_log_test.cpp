@@ -402,7 +402,6 @@ TEST_CASE("the next command that is told has a flag for all that the log does no
     const Outcome run = follow(command + " --json -", scratch.folder(),
                                {{"SCENARIO", first_example},
                                 {"DEVICE", "h100-sxm"},
-                                {"--ranks-per-node N,N", "--ranks-per-node 3,1"},
                                 {"--ranks-per-node N", "--ranks-per-node 2"},
                                 {"--nodes N", "--nodes 2"},
                                 {"INTRA_NODE", "nvlink4"},
@@ -436,8 +435,13 @@ TEST_CASE("the next command that is told has a flag for all that the log does no
   const std::string two = "localRanks 2";
   for (std::size_t at = unequal.find(two); at != std::string::npos; at = unequal.find(two, at))
     unequal.replace(at, two.size(), "localRanks 3");
-  CHECK(next(unequal, {}) == site + " --ranks-per-node N,N");
-  CHECK(ranks_of_next(next(unequal, {})) == 4);
+  CHECK(next(unequal, {}) == site);
+  // Its note says what to write first.
+  std::string filled = content_of(scratch.path("site.yaml"));
+  const std::string empty = "ranks_per_node: []";
+  filled.replace(filled.find(empty), empty.size(), "ranks_per_node: [3, 1]");
+  scratch.write("site.yaml", filled);
+  CHECK(ranks_of_next(site) == 4);
 }
 
 TEST_CASE("of several communicators the largest is told of", "[tools][import_nccl_log]") {

@@ -323,12 +323,10 @@ std::string source_of(const NcclLog& log, const ImportRequest& request) {
 }
 
 /// The command that uses the cluster in `file`, with a flag for each thing that it needs and that
-/// the log does not say.
+/// the log does not say. Sizes of unequal nodes have a list in the file (ranks_text).
 std::string next_with_site(const LoggedSite& site, std::string_view file) {
   std::string next = fmt::format("ddpsim run SCENARIO --cluster {} --device DEVICE", file);
-  if (site.nodes == 0) next += " --nodes N";
-  if (site.ranks_per_node == 0 && site.of_each.empty())
-    next += site.nodes == 0 ? " --ranks-per-node N" : " --ranks-per-node N,N";
+  if (site.nodes == 0) next += " --nodes N --ranks-per-node N";
   if (site.ranks_per_node != 1 && site.intra_node.empty()) next += " --link INTRA_NODE";
   if (site.nodes != 1 && site.inter_node.empty()) next += " --link INTER_NODE";
   return next;
