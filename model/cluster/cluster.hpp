@@ -68,6 +68,7 @@ struct Link {
   /// The share of the bandwidth that large messages reach; 0: the share that its kind reaches.
   double carries = 0;
   bool nvswitch = false;  ///< every GPU reaches every other at full speed, and NVLS can exist
+  int joins = 0;          ///< devices that it joins at most; 0: any number
   int nics = 0;           ///< NICs per node; 0: one per rank (InfiniBand) or one per node (others)
   AllReduceTable all_reduce;          ///< measured; empty: none
   int table_ranks = 0;                ///< ranks the table was measured with; 0: not said

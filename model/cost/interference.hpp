@@ -42,16 +42,15 @@ bool over_nics(const Cluster& cluster);
 /// that copy to each other over PCIe, where d = 0: least squares over the overlapped rows of the
 /// seven measured files with such GPUs, each source counting alike
 /// (tests/experiments/fit_interference.cpp). Over NICs, to which the bytes go by PCIe, the same (no
-/// public row tells), and over a network that does not say its kind.
-/// g = 0.02 and d = 30 us where GPUs of one node reach each other through the
-/// host's memory: the memory or the bus is the bottleneck there, not what the GPU does beside it,
-/// and kernels run as fast as ever but with longer gaps. Both are the mean of four A40 (2.8 % and
-/// 43 us, the mean of nine published cells) and four L4 (1 % and 18 us, of three):
-/// tests/data/beside_collectives.csv. That is a host of 6 GB/s on the bus. On hosts of 2.3 GB/s
-/// kernels of every kind advance at a quarter of their speed meanwhile: of the all-reduces of four
-/// published steps 22 to 27 % hide, whether computing takes 0.6 or 6 times as long
-/// (tests/data/through_host_steps.csv). Between the two the speed follows the logarithm of the
-/// rate, and the gaps grow as the speed does.
+/// public row tells), and over a network that does not say its kind. g = 0.02 and d = 30 us where
+/// GPUs of one node reach each other through the host's memory: the memory or the bus is the
+/// bottleneck there, not what the GPU does beside it, and kernels run as fast as ever but with
+/// longer gaps. Both are the mean of four A40 (2.8 % and 43 us, the mean of nine published cells)
+/// and four L4 (1 % and 18 us, of three): tests/data/beside_collectives.csv. That is a host of 6
+/// GB/s on the bus. On hosts of 2.3 GB/s kernels of every kind advance at a quarter of their speed
+/// meanwhile: of the all-reduces of four published steps 22 to 27 % hide, whether computing takes
+/// 0.6 or 6 times as long (tests/data/through_host_steps.csv). Between the two the speed follows
+/// the logarithm of the rate, and the gaps grow as the speed does.
 ///
 /// B is the bus bandwidth that is left, H the bandwidth streaming kernels reach. At most half of
 /// the SMs are taken, and at least a fifth of the memory is left: bounds that no published case

@@ -47,6 +47,9 @@ TEST_CASE("NVLink of another generation gets a note whichever way it was set",
              Catch::Contains("no a100-pcie-80 is known to be joined by nvlink3-bridge"));
   CHECK_THAT(bridged("a40", "8"), Catch::Contains("nvlink3-bridge joins 2 cards"));
   CHECK_THAT(bridged("a40", "2"), !Catch::Contains("nvlink3-bridge"));
+  CHECK_THAT(
+      run({"--device", "a100-80", "--set", "cluster.intra_node={base: nvlink3, joins: 4}"}).err,
+      Catch::Contains("joins 4 cards, and a node has 8 ranks"));
 }
 
 TEST_CASE("more devices in a node than NVLink joins get a note", "[tools][accepted]") {

@@ -9,12 +9,12 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "model/cluster/deciding_link.hpp"
 #include "scenarios/reader/catalogue/catalogue.hpp"
 #include "tools/study/known_joins.hpp"
 #include "tools/study/measurement_doubts.hpp"
+#include "tools/study/names.hpp"
 #include "tools/study/score.hpp"
 
 namespace ddpsim {
@@ -83,7 +83,7 @@ std::string fitted_text(FittedOn fitted) {
 /// "h100-sxm", or how many there are.
 std::string some_of(const std::set<std::string>& names, std::string_view what) {
   constexpr std::size_t most_named = 3;
-  if (names.size() <= most_named) return fmt::format("{}", fmt::join(names, " and "));
+  if (names.size() <= most_named) return enumerated({names.begin(), names.end()});
   return fmt::format("{} kinds of {}", names.size(), what);
 }
 
@@ -117,9 +117,9 @@ std::string in_other_formats(const std::vector<const KnownErrors*>& chosen,
   if (here > 0)
     return fmt::format("; {} of the {} rows compute in {}, as this scenario does", here, rows,
                        name_of(*compute));
-  std::vector<std::string_view> formats;
-  for (const auto& of_format : rows_in) formats.push_back(name_of(of_format.first));
-  return fmt::format("; they compute in {}, this scenario in {}", fmt::join(formats, " and "),
+  std::vector<std::string> formats;
+  for (const auto& of_format : rows_in) formats.emplace_back(name_of(of_format.first));
+  return fmt::format("; they compute in {}, this scenario in {}", enumerated(formats),
                      name_of(*compute));
 }
 

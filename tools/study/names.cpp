@@ -1,6 +1,7 @@
 #include "tools/study/names.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace ddpsim {
 
@@ -31,6 +32,11 @@ std::string buckets_label(const Training& training) {
 }
 
 }  // namespace
+
+std::string enumerated(const std::vector<std::string>& names) {
+  if (names.size() < 2) return fmt::format("{}", fmt::join(names, ""));
+  return fmt::format("{} and {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+}
 
 bool has_one_cap(const Training& training) {
   return training.strategy == Strategy::bucketed && training.buckets.empty() &&

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "model/scenario/scenario.hpp"
 #include "model/schedule/schedule.hpp"
@@ -9,6 +10,9 @@
 #include "tools/study/grid.hpp"
 
 namespace ddpsim {
+
+/// "a", "a and b", "a, b and c".
+std::string enumerated(const std::vector<std::string>& names);
 
 /// A step and what to call it in pictures and traces.
 struct NamedStep {

@@ -14,13 +14,6 @@ namespace {
 /// Far more than anybody keeps apart; each is compared with all that came before.
 constexpr std::size_t most_based = 32;
 
-bool is_path(const std::string& text) {
-  const auto ends_with = [&](std::string_view end) {
-    return text.size() > end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-  };
-  return text.find('/') != std::string::npos || ends_with(".yaml") || ends_with(".yml");
-}
-
 /// The entry that `text` names, in any case; or the one member of the family that it names.
 std::string name_meant(const Yaml& given, const std::string& text,
                        const std::vector<std::string>& names) {
@@ -51,7 +44,7 @@ FileKind kind_of_entry(std::string_view kind) {
 EntryFile find_entry_file(const Yaml& given, std::string_view kind) {
   const std::string text =
       given.text(fmt::format("a name from the catalogue of {}, a path or a mapping", kind));
-  if (is_path(text)) {
+  if (is_path_of_entry(text)) {
     const std::filesystem::path path = given.folder() / text;
     if (const std::string reason = unreadable(path); !reason.empty())
       given.fail(fmt::format("{}: {}", path.string(), reason));

@@ -155,6 +155,11 @@ Map<Link> make_link_map() {
       .key("nvswitch", value::boolean(), &Link::nvswitch,
            {.meaning = "Whether every GPU reaches every other at full speed through a switch, so "
                        "that NCCL's NVLS algorithms can exist."})
+      .key("joins", value::whole(2, 1024), &Link::joins,
+           {.meaning = "How many devices of a node it can join, such as the two of a bridge. More "
+                       "get a note, and their steps are predicted as if it joined all.",
+            .otherwise = "any number",
+            .example = "2"})
       .key("nics", value::whole(1, 1024), &Link::nics,
            {.meaning = "How many network cards a node has.",
             .otherwise = "one per rank for InfiniBand, one per node for others",

@@ -1,5 +1,7 @@
 // Every kind of file there is.
 
+#include <algorithm>
+
 #include "scenarios/reader/cluster/calibration_reader.hpp"
 #include "scenarios/reader/cluster/cluster_reader.hpp"
 #include "scenarios/reader/cluster/device_reader.hpp"
@@ -35,6 +37,10 @@ const std::vector<Format>& all_formats() {
        []() -> const MapDescription& { return operations_map().description(); }},
       {"model", "a model description of the catalogue", &model_keys}};
   return all;
+}
+
+const Format& format_named(std::string_view name) {
+  return *std::ranges::find(all_formats(), name, &Format::name);
 }
 
 }  // namespace ddpsim

@@ -53,10 +53,7 @@ bool is_welcome(FileKind kind, FileKind expected) {
 }
 
 std::size_t keys_known_to(const KnownKind& kind, const YamlMap& map) {
-  const std::vector<Format>& formats = all_formats();
-  const auto format = std::find_if(formats.begin(), formats.end(),
-                                   [&](const Format& each) { return each.name == kind.format; });
-  const MapDescription& known = format->root();
+  const MapDescription& known = format_named(kind.format).root();
   return static_cast<std::size_t>(
       std::count_if(map.entries().begin(), map.entries().end(),
                     [&](const auto& entry) { return known.find(entry.first) != nullptr; }));

@@ -146,6 +146,8 @@ struct Format {
   const MapDescription& (*root)();
 };
 const std::vector<Format>& all_formats();
+/// The one of that name, which there is.
+const Format& format_named(std::string_view name);
 
 /// Every key that can be reached from `root`, depth first, with its dotted path. A map within
 /// itself is entered once.

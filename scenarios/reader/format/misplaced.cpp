@@ -11,13 +11,6 @@
 namespace ddpsim {
 namespace {
 
-const MapDescription& keys_of_scenarios() {
-  const std::vector<Format>& all = all_formats();
-  return std::find_if(all.begin(), all.end(),
-                      [](const Format& each) { return each.name == "scenario"; })
-      ->root();
-}
-
 /// A key of a scenario, by the path of the mapping that it stands in ("" for the scenario itself).
 struct KeyPlace {
   std::string mapping;
@@ -35,7 +28,7 @@ std::vector<KeyPlace> nearest_places(const MapDescription& here, std::ptrdiff_t 
                                      Wanted wanted) {
   std::vector<KeyPlace> places;
   bool of_scenarios = false;
-  walk(keys_of_scenarios(),
+  walk(format_named("scenario").root(),
        [&](const std::string& path, const MapDescription& map, const KeyDescription& key) {
          of_scenarios = of_scenarios || &map == &here;
          const std::ptrdiff_t depth = std::count(path.begin(), path.end(), '.');

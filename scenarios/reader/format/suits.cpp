@@ -42,9 +42,7 @@ bool is_choice(const std::string& scalar, const std::vector<NamedChoice>& choice
 }
 
 bool names_entry(const std::string& scalar, std::string_view catalogue) {
-  const bool path = scalar.find('/') != std::string::npos || scalar.ends_with(".yaml") ||
-                    scalar.ends_with(".yml");
-  if (path || catalogue.empty()) return true;
+  if (is_path_of_entry(scalar) || catalogue.empty()) return true;
   const std::vector<std::string> names = catalogue_names(catalogue);
   return position_of(scalar, names).has_value() || family_of(scalar, names).size() == 1;
 }

@@ -52,4 +52,9 @@ std::vector<std::string> catalogue_names(std::string_view kind) {
   return names;
 }
 
+bool is_path_of_entry(std::string_view text) {
+  return text.find('/') != std::string_view::npos || text.ends_with(".yaml") ||
+         text.ends_with(".yml");
+}
+
 }  // namespace ddpsim

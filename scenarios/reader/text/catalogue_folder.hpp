@@ -24,4 +24,7 @@ void use_catalogue(const std::filesystem::path& folder);
 /// The names of all entries of a kind, sorted.
 std::vector<std::string> catalogue_names(std::string_view kind);
 
+/// Is what stands in an entry's place the path of a file, and no name?
+bool is_path_of_entry(std::string_view text);
+
 }  // namespace ddpsim

@@ -21,6 +21,17 @@ const std::string a_profile =
     "format: ddpsim.workload/1\nforward: 1 ms\nbackward: 3 ms\nparameters:\n"
     "  - {name: a, shape: [262144], ready: 3 ms}\n";
 
+/// What the good scenario's error says of an unknown key, before the keys that are known.
+std::string told_of_unknown(const Scratch& scratch, const std::string& key,
+                            const std::string& value) {
+  const std::string begins = "unknown key; ";
+  const std::string message = refusal(scratch, good_scenario, {{key, value}});
+  const std::size_t begin = message.find(begins), end = message.find("; known: ");
+  REQUIRE(begin != std::string::npos);
+  REQUIRE(end != std::string::npos);
+  return message.substr(begin + begins.size(), end - begin - begins.size());
+}
+
 TEST_CASE("every key of every format has a meaning and says what holds without it",
           "[scenarios][format]") {
   std::size_t keys = 0;
@@ -184,11 +195,7 @@ TEST_CASE("a family of several is refused with its members, a family of one is t
 TEST_CASE("another program's key is answered with ours", "[scenarios][elsewhere]") {
   const Scratch scratch;
   const auto told = [&](const std::string& key, const std::string& value) {
-    const std::string message = refusal(scratch, good_scenario, {{key, value}});
-    const std::size_t begin = message.find("unknown key; "), end = message.find("; known: ");
-    REQUIRE(begin != std::string::npos);
-    REQUIRE(end != std::string::npos);
-    return message.substr(begin + 13, end - begin - 13);
+    return told_of_unknown(scratch, key, value);
   };
   CHECK(told("training.bucket_cap_mb", "50") ==
         "DistributedDataParallel's bucket_cap_mb is training.bucket_cap here: write bucket_cap: 50 "
@@ -263,11 +270,7 @@ TEST_CASE("a value of another program's key that ours does not take is told with
           "[scenarios][elsewhere]") {
   const Scratch scratch;
   const auto told = [&](const std::string& key, const std::string& value) {
-    const std::string message = refusal(scratch, good_scenario, {{key, value}});
-    const std::size_t begin = message.find("unknown key; "), end = message.find("; known: ");
-    REQUIRE(begin != std::string::npos);
-    REQUIRE(end != std::string::npos);
-    return message.substr(begin + 13, end - begin - 13);
+    return told_of_unknown(scratch, key, value);
   };
   CHECK(told("cluster.devices", "-1") ==
         "Lightning's devices is cluster.ranks_per_node here, which does not take -1: write a value "

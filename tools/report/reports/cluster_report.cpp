@@ -113,13 +113,6 @@ std::vector<std::string> idle_settings(const Scenario& scenario,
   return notes;
 }
 
-/// Does the link join a pair of cards by a bridge?
-bool is_bridge(const Link& link) {
-  constexpr std::string_view ending = "-bridge";
-  return link.name.size() > ending.size() &&
-         link.name.compare(link.name.size() - ending.size(), ending.size(), ending) == 0;
-}
-
 /// Links that no such device has, and more devices in one node than any link of the kind joins.
 void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
   const Link& link = cluster.intra_node;
@@ -140,12 +133,11 @@ void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cl
                     shown_name(device.name, "device"), shown_name(link.name, "link")));
     return;
   }
-  constexpr int bridged = 2;
-  if (ranks > bridged && is_bridge(link)) {
+  if (link.joins > 0 && ranks > link.joins) {
     notes.push_back(
         fmt::format("{} joins {} cards, and a node has {} ranks: others reach each other by PCIe, "
                     "which takes longer; --link NAME (cluster.intra_node) takes another link",
-                    link.name, bridged, ranks));
+                    shown_name(link.name, "link"), link.joins, ranks));
     return;
   }
   const int limit = largest_nvlink_domain(device.compute_capability);

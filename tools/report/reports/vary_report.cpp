@@ -464,7 +464,8 @@ std::vector<std::string> price_notes(const Variants& variants) {
       "cluster.price, {:g} {} an hour, is taken for {} alike: give each a price of its own, such "
       "as --vary 'cluster={{system: dgx-a100, nodes: {}, price: 2 USD/h}},{{system: dgx-h100, "
       "nodes: {}, price: 4 USD/h}}'",
-      price->per_hour, price->currency, fmt::join(devices, " and "), nodes, nodes)};
+      price->per_hour, price->currency, enumerated({devices.begin(), devices.end()}), nodes,
+      nodes)};
 }
 
 std::vector<std::string> varied_notes(const Variants& variants, const std::vector<Setting>& set) {
