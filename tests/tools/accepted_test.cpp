@@ -52,6 +52,18 @@ TEST_CASE("NVLink of another generation gets a note whichever way it was set",
       Catch::Contains("joins 4 cards, and a node has 8 ranks"));
 }
 
+TEST_CASE("PCIe of a generation that the device does not have gets a note", "[tools][accepted]") {
+  const auto noted = [](const char* device, const char* link) {
+    return run({"--device", device, "--link", link}).err;
+  };
+  CHECK_THAT(noted("a100-pcie-80", "pcie5"),
+             Catch::Contains("no a100-pcie-80 is known to be joined by pcie5 at 63 GB/s, for its "
+                             "PCIe carries 31.5 GB/s"));
+  CHECK_THAT(noted("t4", "pcie4"), Catch::Contains("its PCIe carries 15.75 GB/s"));
+  CHECK_THAT(noted("a100-pcie-80", "pcie4"), !Catch::Contains("joined by"));
+  CHECK_THAT(noted("h100-pcie", "pcie4"), !Catch::Contains("joined by"));  // in an older host
+}
+
 TEST_CASE("more devices in a node than NVLink joins get a note", "[tools][accepted]") {
   const auto noted = [](const char* device, const char* link, const char* ranks) {
     return run({"--device", device, "--link", link, "--nodes", "1", "--ranks-per-node", ranks}).err;

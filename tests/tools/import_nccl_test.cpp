@@ -368,6 +368,25 @@ std::string log_of_hosts(int ranks, Host host) {
   return text;
 }
 
+TEST_CASE("an imported log's table has both bandwidths of nccl-tests", "[tools][import_nccl]") {
+  const Scratch scratch;
+  scratch.write("log.txt", log_of_hosts(32, [](int host) { return fmt::format("n{}", host); }));
+  const auto imported = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"import", "nccl-tests", "log.txt", "-o", "link.yaml"};
+    words.insert(words.end(), more.begin(), more.end());
+    return ddpsim(words, scratch.folder());
+  };
+  const Outcome printed = imported({});
+  CAPTURE(printed.out, printed.err);
+  REQUIRE(printed.code == 0);
+  // 4 MiB in 128 us, as the log rounds 127.96: 32.768 GB/s, and 2 x 31 / 32 times that.
+  CHECK_THAT(printed.out, Catch::Contains("algbw GB/s") && Catch::Contains("busbw GB/s") &&
+                              Catch::Contains("32.768") && Catch::Contains("63.488"));
+  const auto row = imported({"--json", "-"}).json()["all_reduce"][1];
+  CHECK(row["algbw_gb_per_s"].get<double>() == Approx(32.768));
+  CHECK(row["busbw_gb_per_s"].get<double>() == Approx(63.488));
+}
+
 TEST_CASE("a log of ranks on several nodes is the network of a ready cluster by --link",
           "[tools][import_nccl][cluster]") {
   const Scratch scratch;

@@ -230,18 +230,31 @@ Imported import_nccl_tests(const ImportRequest& request) {
                   bytes_of_it = size_field.labelled("bytes").with(Look{}),
                   time_us = fields::ratio_field("time_us", "time us", "Its all-reduce.",
                                                 Better::low, fields::hundredths),
-                  rate = fields::ratio_field("rate", "GB/s", "The message over its time.",
-                                             Better::high, fields::thousandths);
-  Table table{{size_field, bytes_of_it, time_us, rate}};
-  imported.json = {{"format", "ddpsim.import/1"},   {"kind", "nccl-tests"},
-                   {"file", request.file},          {"runs", runs.size()},
-                   {"ranks", log.link.table_ranks}, {"nodes", log.link.table_nodes},
-                   {"all_reduce", Json::array()}};
+                  algbw = fields::ratio_field("algbw", "algbw GB/s",
+                                              "The algorithm bandwidth: the message over its time.",
+                                              Better::high, fields::thousandths),
+                  busbw = fields::ratio_field(
+                      "busbw", "busbw GB/s",
+                      "The bus bandwidth: 2 (n - 1) / n times the algorithm bandwidth.",
+                      Better::high, fields::thousandths);
+  const int ranks = log.link.table_ranks;
+  // Zero of unknown ranks: then there is no bus bandwidth either.
+  const std::optional<double> on_bus =
+      ranks > 0 ? std::optional(2.0 * (ranks - 1) / ranks) : std::nullopt;
+  Table table{{size_field, bytes_of_it, time_us, algbw, busbw}};
+  imported.json = {
+      {"format", "ddpsim.import/1"}, {"kind", "nccl-tests"}, {"file", request.file},
+      {"runs", runs.size()},         {"ranks", ranks},       {"nodes", log.link.table_nodes},
+      {"all_reduce", Json::array()}};
   for (const auto& [size, time] : log.link.all_reduce) {
-    table.add({size.count, size.count, in_us(time),
-               static_cast<double>(size.count) / in_seconds(time) / 1e9});
-    imported.json["all_reduce"].push_back({{"bytes", size.count}, {"time_us", in_us(time)}});
+    const double rate = static_cast<double>(size.count) / in_seconds(time) / 1e9;
+    Json of_size = {{"bytes", size.count}, {"time_us", in_us(time)}, {"algbw_gb_per_s", rate}};
+    if (on_bus) of_size["busbw_gb_per_s"] = *on_bus * rate;
+    table.add({size.count, size.count, in_us(time), rate,
+               on_bus ? std::optional(*on_bus * rate) : std::nullopt});
+    imported.json["all_reduce"].push_back(std::move(of_size));
   }
+  drop_if_empty(table, table.index_of(busbw));
   if (log.residual) {
     imported.json["latency_us"] = in_us(log.link.latency);
     imported.json["bandwidth_gb_per_s"] = log.link.bandwidth.bytes_per_second / 1e9;

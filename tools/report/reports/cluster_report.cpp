@@ -117,9 +117,11 @@ std::vector<std::string> idle_settings(const Scenario& scenario,
 void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
   const Link& link = cluster.intra_node;
   const int ranks = cluster.ranks_per_node.largest();
-  if (ranks == 1 || link.kind != LinkKind::nvlink) return;
   const Device& device = cluster.device;
-  if (device.compute_capability == 0 || lacks_nvlink(device.name)) {
+  const bool nvlink = link.kind == LinkKind::nvlink,
+             pcie_of_gpus = link.kind == LinkKind::pcie && device.compute_capability > 0;
+  if (ranks == 1 || (!nvlink && !pcie_of_gpus)) return;
+  if (nvlink && (device.compute_capability == 0 || lacks_nvlink(device.name))) {
     notes.push_back(
         fmt::format("{} has no NVLink: such devices are never joined by {}; `ddpsim list "
                     "links` has other links",
@@ -127,12 +129,16 @@ void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cl
     return;
   }
   if (link.all_reduce.empty() && !is_known_to_join(link, device)) {
-    notes.push_back(
-        fmt::format("no {} is known to be joined by {}; `ddpsim list links` has other links, and "
-                    "--link NAME (cluster.intra_node) takes one",
-                    shown_name(device.name, "device"), shown_name(link.name, "link")));
+    notes.push_back(fmt::format(
+        "no {} is known to be joined by {}{}; `ddpsim list links` has other links, and "
+        "--link NAME (cluster.intra_node) takes one",
+        shown_name(device.name, "device"), shown_name(link.name, "link"),
+        pcie_of_gpus ? fmt::format(" at {}, for its PCIe carries {}", to_string(link.bandwidth),
+                                   to_string(Bandwidth{pcie_line_rate(device.compute_capability)}))
+                     : ""));
     return;
   }
+  if (!nvlink) return;
   if (link.joins > 0 && ranks > link.joins) {
     notes.push_back(
         fmt::format("{} joins {} cards, and a node has {} ranks: others reach each other by PCIe, "
