@@ -234,6 +234,55 @@ TEST_CASE("where a log does not tell how many nodes there are, the next command 
                                           "DEVICE --nodes N --ranks-per-node N\n"));
 }
 
+/// What import writes of a log in which each of `changes` was replaced, and all that it says.
+Outcome imported_with(const std::vector<std::pair<std::string, std::string>>& changes) {
+  const Scratch scratch;
+  std::string text = in_turns(recent_ranks());
+  for (const auto& [from, to] : changes) text = replaced(text, from, to);
+  scratch.write("log.txt", text);
+  Outcome outcome = ddpsim({"import", "nccl-log", "log.txt", "-o", "site.yaml"}, scratch.folder());
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  outcome.out = content_of(scratch.path("site.yaml"));
+  return outcome;
+}
+
+TEST_CASE("NVLink between some of a node's GPUs is not taken for NVLink between all",
+          "[tools][import_nccl_log]") {
+  // Pairs of cards joined by bridges: NCCL's rings go through the host bridge as well.
+  const Outcome pairs = imported_with(
+      {{"NVL[370.8] - NVS/0", "NVL[240.0] - GPU/2A000"},
+       {"bw 40.000000/40.000000, type NVL/PIX", "bw 12.000000/12.000000, type PHB/PHB"}});
+  CHECK_THAT(pairs.out, Catch::Contains("\nintra_node: pcie4\n") &&
+                            Catch::Contains("NVLink joins some of a node's GPUs, and NCCL's rings "
+                                            "go over PCIe as well (PHB)"));
+  // All of them joined directly: that link, without a switch.
+  const Outcome direct = imported_with({{"NVL[370.8] - NVS/0", "NVL[240.0] - GPU/2A000"}});
+  CHECK_THAT(direct.out, Catch::Contains("\nintra_node: {base: nvlink3, nvswitch: false}\n"));
+}
+
+TEST_CASE("a figure that is NCCL's own loses no share of a line rate", "[tools][import_nccl_log]") {
+  CHECK_THAT(imported_with({{"[370.8]", "[111.0]"}}).out,
+             Catch::Contains("\nintra_node: {kind: nvlink, bandwidth: 111 GB/s, nccl_bandwidth: "
+                             "111 GB/s, carries: 1, nvswitch: true}\n"));
+}
+
+TEST_CASE("what a log tells and its cluster cannot hold stands in the next command",
+          "[tools][import_nccl_log]") {
+  // GPUs without peer-to-peer: the device says that.
+  const Outcome memory = imported_with({{"NVL[370.8] - NVS/0", "PCI[12.0] - X/0"},
+                                        {"type NVL/PIX", "type PHB/PHB"},
+                                        {"via P2P/CUMEM", "via SHM/direct/direct"}});
+  CHECK_THAT(memory.err, Catch::Contains("next: ddpsim run SCENARIO --cluster site.yaml --set "
+                                         "'cluster.device={base: DEVICE, peer_to_peer: false}'\n"));
+  CHECK_THAT(memory.out, Catch::Contains("through the host's memory alone (SHM)"));
+  // Cards that are named, and whose rate is not: their number.
+  const Outcome cards = imported_with(
+      {{"NVL[370.8] - NVS/0", "X"}, {"NET[50.0] - NET/", "X/"}, {"Pattern 4, ", "Pattern X, "}});
+  CHECK_THAT(cards.err, Catch::Contains(" --link INTRA_NODE --link INTER_NODE --set "
+                                        "cluster.inter_node.nics=2\n"));
+}
+
 TEST_CASE("of nodes that differ the slowest is written with a note, whatever their order",
           "[tools][import_nccl_log]") {
   const Scratch scratch;

@@ -32,6 +32,8 @@ struct LoggedSite {
   int nodes = 0, ranks_per_node = 0;  ///< 0: not said
   std::vector<int> of_each;           ///< ranks of nodes that are not of one size; empty: they are
   std::string intra_node, inter_node, collectives, cpu;
+  int cards = 0;                ///< of a node whose network the log does not tell otherwise; 0: not
+  bool through_memory = false;  ///< GPUs of a node reach each other through the host's memory alone
   std::vector<std::string> notes;
 };
 
@@ -40,12 +42,11 @@ std::string rate_text(double gb_per_s) {
 }
 
 /// The links of the catalogue for which NCCL counts so much.
-std::vector<std::string> links_counted_as(double gb_per_s, bool nvswitch) {
+std::vector<std::string> links_counted_as(double gb_per_s, LinkKind kind) {
   std::vector<std::string> names;
   for (const std::string& name : catalogue_names(link_entries)) {
     const Link link = read_link(Yaml::of_text(name));
-    if (link.kind == LinkKind::nvlink && link.nvswitch == nvswitch &&
-        std::abs(link.nccl_bandwidth.bytes_per_second / 1e9 - gb_per_s) < 0.06)
+    if (link.kind == kind && std::abs(link.nccl_bandwidth.bytes_per_second / 1e9 - gb_per_s) < 0.06)
       names.push_back(name);
   }
   return names;
@@ -170,47 +171,70 @@ NcclHost slowest_nvlink(const NcclLog& log, LoggedSite& site) {
   return *least;
 }
 
+/// The link of the catalogue for which NCCL counts as much as it says of this one, by a note and
+/// the text of that link; none where no link or several are counted so.
+std::optional<std::string> link_of_catalogue(double gb_per_s, const NcclHost* nvlink,
+                                             LoggedSite& site) {
+  const std::vector<std::string> names =
+      links_counted_as(gb_per_s, nvlink != nullptr ? LinkKind::nvlink : LinkKind::pcie);
+  if (names.size() != 1) return std::nullopt;
+  const std::string& name = names.front();
+  site.notes.push_back(fmt::format(
+      "intra_node: NCCL counts {} of {} for a GPU, as for {}, whose line rate and latency are the "
+      "catalogue's",
+      rate_text(gb_per_s), nvlink != nullptr ? "NVLink" : "PCIe", name));
+  if (nvlink == nullptr || read_link(Yaml::of_text(name)).nvswitch == nvlink->nvswitch) return name;
+  return fmt::format("{{base: {}, nvswitch: {}}}", name, nvlink->nvswitch);
+}
+
+/// A link of which NCCL's own figure alone is known. NCCL's figure is what it expects a link to
+/// carry, not the line rate of which a share would be lost.
+std::string link_as_counted(std::string_view kind, double gb_per_s, bool nvswitch) {
+  return fmt::format("{{kind: {0}, bandwidth: {1}, nccl_bandwidth: {1}, carries: 1{2}}}", kind,
+                     rate_text(gb_per_s), nvswitch ? ", nvswitch: true" : "");
+}
+
 /// "nvlink4", or a mapping; "" where the log does not say.
 std::string link_inside(const NcclLog& log, LoggedSite& site) {
   const NcclHost nvlink = slowest_nvlink(log, site);
-  const bool by_nvlink =
-      nvlink.nvlink_gb_per_s > 0 || (log.ring_search && log.ring_search->intra_path == "NVL");
-  const double searched =
-      log.ring_search ? log.ring_search->channels * log.ring_search->intra_gb_per_s : 0;
+  // Where only some GPUs of a node are joined by NVLink, rings go over PCIe too, at its pace.
+  const std::string_view path = log.ring_search ? log.ring_search->intra_path : "";
+  const bool by_nvlink = path.empty() ? nvlink.nvlink_gb_per_s > 0 : path == "NVL" || path == "NVB";
   if (by_nvlink && nvlink.nvlink_gb_per_s > 0) {
-    const std::vector<std::string> names =
-        links_counted_as(nvlink.nvlink_gb_per_s, nvlink.nvswitch);
-    if (names.size() == 1) {
-      site.notes.push_back(fmt::format(
-          "intra_node: NCCL counts {} of NVLink for a GPU, as for {}, whose line rate and latency "
-          "are the catalogue's",
-          rate_text(nvlink.nvlink_gb_per_s), names.front()));
-      return names.front();
-    }
+    if (const auto known = link_of_catalogue(nvlink.nvlink_gb_per_s, &nvlink, site)) return *known;
     site.notes.push_back(fmt::format(
         "intra_node: {} is what NCCL counts for the NVLink of a GPU, which is below the line rate: "
         "the log does not say that",
         rate_text(nvlink.nvlink_gb_per_s)));
-    return fmt::format("{{kind: nvlink, bandwidth: {0}, nccl_bandwidth: {0}{1}}}",
-                       rate_text(nvlink.nvlink_gb_per_s),
-                       nvlink.nvswitch ? ", nvswitch: true" : "");
+    return link_as_counted("nvlink", nvlink.nvlink_gb_per_s, nvlink.nvswitch);
   }
+  if (!by_nvlink && nvlink.nvlink_gb_per_s > 0)
+    site.notes.push_back(fmt::format(
+        "intra_node: NVLink joins some of a node's GPUs, and NCCL's rings go over PCIe as well "
+        "({}), which is the slower of the two and is written",
+        path));
   const auto has = [&](std::string_view transport) {
     return std::any_of(log.transports.begin(), log.transports.end(),
                        [&](const auto& each) { return each.first.starts_with(transport); });
   };
-  if (!by_nvlink && has("SHM") && !has("P2P"))
+  if (!by_nvlink && has("SHM") && !has("P2P")) {
+    site.through_memory = true;
     site.notes.emplace_back(
-        "intra_node: GPUs of a node go through the host's memory (SHM): a device with "
-        "peer_to_peer: false");
+        "intra_node: GPUs of a node reach each other through the host's memory alone (SHM), which "
+        "a device has to say: --set 'cluster.device={base: DEVICE, peer_to_peer: false}' in place "
+        "of --device DEVICE");
+  }
+  const double searched =
+      log.ring_search ? log.ring_search->channels * log.ring_search->intra_gb_per_s : 0;
   if (searched > 0) {
+    if (!by_nvlink && !site.through_memory)
+      if (const auto known = link_of_catalogue(searched, nullptr, site)) return *known;
     site.notes.push_back(fmt::format(
         "intra_node: {} is what NCCL's search found for its rings, {} channels of {}: an estimate, "
         "and no line rate",
         rate_text(searched), log.ring_search->channels,
         rate_text(log.ring_search->intra_gb_per_s)));
-    return fmt::format("{{kind: {0}, bandwidth: {1}, nccl_bandwidth: {1}}}",
-                       by_nvlink ? "nvlink" : "pcie", rate_text(searched));
+    return link_as_counted(by_nvlink ? "nvlink" : "pcie", searched, false);
   }
   site.notes.push_back(
       "intra_node: the log does not say what joins the GPUs of a node: log the subsystem GRAPH, or "
@@ -252,9 +276,12 @@ std::string link_between(const NcclLog& log, LoggedSite& site) {
                     rate_text(log.ring_search->inter_gb_per_s), cards.count));
     return link(of_card);
   }
-  site.notes.emplace_back(
-      "inter_node: the log does not say how fast the cards are: log the subsystem GRAPH, or give "
-      "--link");
+  site.cards = static_cast<int>(std::min<std::size_t>(cards.count, 1024));
+  site.notes.push_back(fmt::format(
+      "inter_node: the log does not say how fast the cards are{}: log the subsystem GRAPH, or give "
+      "--link{}",
+      site.cards == 0 ? "" : fmt::format(", of which a node has {}", site.cards),
+      site.cards == 0 ? "" : fmt::format(" and --set cluster.inter_node.nics={}", site.cards)));
   return "";
 }
 
@@ -325,10 +352,14 @@ std::string source_of(const NcclLog& log, const ImportRequest& request) {
 /// The command that uses the cluster in `file`, with a flag for each thing that it needs and that
 /// the log does not say. Sizes of unequal nodes have a list in the file (ranks_text).
 std::string next_with_site(const LoggedSite& site, std::string_view file) {
-  std::string next = fmt::format("ddpsim run SCENARIO --cluster {} --device DEVICE", file);
+  std::string next =
+      fmt::format("ddpsim run SCENARIO --cluster {} {}", file,
+                  site.through_memory ? "--set 'cluster.device={base: DEVICE, peer_to_peer: false}'"
+                                      : "--device DEVICE");
   if (site.nodes == 0) next += " --nodes N --ranks-per-node N";
   if (site.ranks_per_node != 1 && site.intra_node.empty()) next += " --link INTRA_NODE";
   if (site.nodes != 1 && site.inter_node.empty()) next += " --link INTER_NODE";
+  if (site.cards > 0) next += fmt::format(" --set cluster.inter_node.nics={}", site.cards);
   return next;
 }
 
