@@ -135,9 +135,16 @@ std::vector<RoundCap> caps_of(const Choice& partition, const Workload& workload)
   return caps;
 }
 
+/// May buckets that no single cap makes be told? Where a single cap pays they may be shorter still;
+/// where none does, by more than noise they are.
+bool counts(const Tuning& tuning, const TuneOptions& options, const std::optional<Choice>& choice) {
+  return choice &&
+         (tuning.advice.pays || choice->step < scaled(tuning.standard.step, 1 - options.noise));
+}
+
 /// The lines for PyTorch's DistributedDataParallel, whose buckets close by torch's rule.
-std::string torch_settings(const Tuning& tuning, const Training& training,
-                           const Workload& workload) {
+std::string torch_settings(const Tuning& tuning, const TuneOptions& options,
+                           const Training& training, const Workload& workload) {
   const auto ddp = [&](const std::string& arguments) {
     return fmt::format("  model = DistributedDataParallel(model{}{}{}{})\n{}", arguments,
                        training.find_unused_parameters ? ", find_unused_parameters=True" : "",
@@ -146,48 +153,50 @@ std::string torch_settings(const Tuning& tuning, const Training& training,
                        register_hook(training.comm_hook));
   };
   const Choice& cap = tuning.advice.choice;
-  if (!tuning.advice.pays && tuning.standard_allowed && cap.step == tuning.standard.step &&
-      cap.cap == default_bucket_cap)
-    return fmt::format(
-        "  # nothing to change: DistributedDataParallel's default, "
-        "bucket_cap_mb=25: {:.2f} ms\n{}",
-        in_ms(cap.step), ddp(""));
-  const RoundCap mib = round_cap(cap.cap, cap.highest_cap);
-  const Choice& even_cap = cap.first_cap ? tuning.best_even_cap : cap;
-  const RoundCap even = round_cap(even_cap.cap, even_cap.highest_cap);
+  const bool as_it_is = !tuning.advice.pays && tuning.standard_allowed &&
+                        cap.step == tuning.standard.step && cap.cap == default_bucket_cap;
   const auto first_bucket = [](const RoundCap& first) {
     return fmt::format(
         "  torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = {}  # before wrapping; {} MiB\n",
         first.bytes.count, first.mib);
   };
-  std::string text = fmt::format(
-      "  # PyTorch from about 2.5, where bucket_cap_mb holds for the first bucket too: {:.2f} "
-      "ms\n{}",
-      in_ms(even_cap.step),
-      ddp(", bucket_cap_mb=" + even.mib +
-          (training.batched_grad_copy ? ", batched_grad_copy=True" : "")));
-  if (cap.first_cap && *cap.first_cap == default_first_bucket_cap) {
-    text +=
-        fmt::format("  # PyTorch to about 2.4, where the first bucket stays 1 MiB: {:.2f} ms\n{}",
-                    in_ms(cap.step), ddp(", bucket_cap_mb=" + mib.mib));
+  std::string text;
+  if (as_it_is) {
+    text = fmt::format(
+        "  # nothing to change: DistributedDataParallel's default, bucket_cap_mb=25: {:.2f} ms\n{}",
+        in_ms(cap.step), ddp(""));
   } else {
-    const RoundCap first = cap.first_cap ? round_cap(*cap.first_cap, *cap.first_cap) : mib;
-    text += fmt::format("  # PyTorch 1.10 to about 2.4: {:.2f} ms\n{}{}", in_ms(cap.step),
-                        first_bucket(first), ddp(", bucket_cap_mb=" + mib.mib));
+    const RoundCap mib = round_cap(cap.cap, cap.highest_cap);
+    const Choice& even_cap = cap.first_cap ? tuning.best_even_cap : cap;
+    const RoundCap even = round_cap(even_cap.cap, even_cap.highest_cap);
+    text = fmt::format(
+        "  # PyTorch from about 2.5, where bucket_cap_mb holds for the first bucket too: {:.2f} "
+        "ms\n{}",
+        in_ms(even_cap.step),
+        ddp(", bucket_cap_mb=" + even.mib +
+            (training.batched_grad_copy ? ", batched_grad_copy=True" : "")));
+    if (cap.first_cap && *cap.first_cap == default_first_bucket_cap) {
+      text +=
+          fmt::format("  # PyTorch to about 2.4, where the first bucket stays 1 MiB: {:.2f} ms\n{}",
+                      in_ms(cap.step), ddp(", bucket_cap_mb=" + mib.mib));
+    } else {
+      const RoundCap first = cap.first_cap ? round_cap(*cap.first_cap, *cap.first_cap) : mib;
+      text += fmt::format("  # PyTorch 1.10 to about 2.4: {:.2f} ms\n{}{}", in_ms(cap.step),
+                          first_bucket(first), ddp(", bucket_cap_mb=" + mib.mib));
+    }
   }
 
-  const auto saves = [&](Duration step) {  // more than anybody would measure
-    return tuning.advice.pays && step < scaled(cap.step, 1 - 0.001);
+  const auto saves = [&](const std::optional<Choice>& choice) {  // more than anybody would measure
+    return counts(tuning, options, choice) && choice->step < scaled(cap.step, 1 - 0.001);
   };
-  if (tuning.best_pair && saves(tuning.best_pair->step)) {
+  if (saves(tuning.best_pair)) {
     const Choice& pair = *tuning.best_pair;
     text +=
         fmt::format("  # both caps, PyTorch 1.10 to about 2.4: {:.2f} ms\n{}{}", in_ms(pair.step),
                     first_bucket(round_cap(*pair.first_cap, pair.highest_first)),
                     ddp(", bucket_cap_mb=" + round_cap(pair.cap, pair.highest_cap).mib));
   }
-  if (tuning.best_partition && saves(tuning.best_partition->step) &&
-      tuning.best_partition->buckets.size() <= names_on_a_page) {
+  if (saves(tuning.best_partition) && tuning.best_partition->buckets.size() <= names_on_a_page) {
     std::string caps;
     for (const RoundCap& each : caps_of(*tuning.best_partition, workload))
       caps += fmt::format("{}{}", caps.empty() ? "" : ", ", each.mib);
@@ -200,11 +209,11 @@ std::string torch_settings(const Tuning& tuning, const Training& training,
 
 }  // namespace
 
-std::string settings_to_paste(const Tuning& tuning, const Training& training,
-                              const Workload& workload) {
+std::string settings_to_paste(const Tuning& tuning, const TuneOptions& options,
+                              const Training& training, const Workload& workload) {
   std::string text = "to paste:\n\n";
   if (training.bucket_rule == BucketRule::torch) {
-    text += torch_settings(tuning, training, workload);
+    text += torch_settings(tuning, options, training, workload);
   } else {
     const Choice& cap = tuning.advice.choice;
     text += fmt::format(
@@ -258,8 +267,8 @@ DdpArguments ddp_arguments(const Tuning& tuning, const TuneOptions& options,
     if (tuning.advice.pays) add(tuning.best_even_cap);
   }
   add(advised);
-  if (!only_advised && tuning.advice.pays && tuning.best_pair) add(*tuning.best_pair);
-  if (!only_advised && tuning.advice.pays && tuning.best_partition)
+  if (!only_advised && counts(tuning, options, tuning.best_pair)) add(*tuning.best_pair);
+  if (!only_advised && counts(tuning, options, tuning.best_partition))
     candidates.push_back(
         {std::nullopt, caps_of(*tuning.best_partition, workload), tuning.best_partition->step});
   Duration shortest = Duration::max();

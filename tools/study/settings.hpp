@@ -24,8 +24,8 @@ RoundCap round_cap(Bytes low, Bytes high);
 /// Horovod documentation, "Tensor Fusion"; the DeepSpeed documentation, "reduce_bucket_size" (in
 /// elements). DDP's lines hold under torch's bucket rule alone; where `training` has the other,
 /// they are left out.
-std::string settings_to_paste(const Tuning& tuning, const Training& training,
-                              const Workload& workload);
+std::string settings_to_paste(const Tuning& tuning, const TuneOptions& options,
+                              const Training& training, const Workload& workload);
 
 /// What PyTorch 2.13's DistributedDataParallel takes to make buckets; neither: its default, of 1
 /// MiB and 25 MiB.

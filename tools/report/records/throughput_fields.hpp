@@ -140,7 +140,9 @@ inline constexpr std::array of_throughput{&samples_per_second,
 
 // The curve over numbers of ranks.
 inline constexpr Field scaling =
-    list_field("scaling", "One object for each number of ranks, the batch of each rank the same.");
+    list_field("scaling",
+               "One object for each number of ranks, the batch of each rank the same; that of one "
+               "rank trains by itself, as `none` does, whatever the strategy.");
 inline constexpr Field scaling_missing =
     text_field("scaling_missing", "", "Why some numbers of ranks that were asked for are missing.");
 

@@ -154,7 +154,24 @@ void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cl
         ranks, device.name, link.name, limit));
 }
 
-/// What bounds large all-reduces between nodes, if the network does not.
+/// Does a network of twice the bandwidth leave all-reduces of 1 MiB and more, up to `most`, as long
+/// as they are? (It may let another algorithm be the quickest.)
+bool network_is_idle(const CalibratedCluster& cluster, Bytes most) {
+  CalibratedCluster faster = cluster;
+  faster.inter_node.bandwidth.bytes_per_second *= 2;
+  faster.inter_node.nccl_bandwidth.bytes_per_second *= 2;
+  const CollectiveLaw law(cluster), faster_law(faster);
+  constexpr double felt = 0.002;
+  const auto shorter = [&](Bytes size) {
+    return in_seconds(faster_law.all_reduce(size).time()) <
+           (1 - felt) * in_seconds(law.all_reduce(size).time());
+  };
+  for (Bytes size = 1 * MiB; size < most; size = 2 * size)
+    if (shorter(size)) return false;
+  return !shorter(most);
+}
+
+/// What bounds all-reduces between nodes, if the network does not.
 void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario) {
   const CalibratedCluster& cluster = scenario.cluster;
   if (cluster.nodes == 1) return;
@@ -174,10 +191,11 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
     port = "a host's memory, which copies and adds up,";
   else
     return;
+  if (!network_is_idle(cluster, scenario.workload.gradient_size())) return;
   const int nics = nics_per_node(cluster);
   notes.push_back(fmt::format(
-      "{} bounds large all-reduces, not the {} of a node ({}): a faster network would not make "
-      "them shorter",
+      "{} bounds all-reduces of 1 MiB and more, not the {} of a node ({}): a faster network would "
+      "not make them shorter",
       port, nics == 1 ? "NIC" : fmt::format("{} NICs", nics), name_of_link(cluster.inter_node)));
 }
 

@@ -154,10 +154,12 @@ List scaling_records(const ScalingCurve& curve) {
 Table scaling_table(const std::vector<ScalingCurve>& curves) {
   Table table{{fields::strategy, fields::ranks, fields::nodes, fields::step_ms,
                fields::scaling_efficiency, fields::samples_per_second, fields::tokens_per_second}};
-  table.title = "scaling: each rank keeps its batch";
+  table.title = "scaling: each rank keeps its batch; one rank trains by itself (none)";
   for (const ScalingCurve& curve : curves) {
     for (const ScalingPoint& point : curve.points)
-      table.add(point_record(point).add(fields::strategy, curve.label));
+      table.add(point_record(point).add(fields::strategy, point.ranks() == 1
+                                                              ? std::string(name_of(Strategy::none))
+                                                              : curve.label));
     if (!curve.missing.empty() && table.notes.find(curve.missing) == std::string::npos)
       table.notes += curve.missing + "\n";
   }

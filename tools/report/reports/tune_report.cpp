@@ -137,7 +137,7 @@ std::string beyond_caps(const Tuning& tuning, const TuneOptions& options) {
   };
   add("the best pair of caps", tuning.best_pair);
   add("the best partition", tuning.best_partition);
-  return text.empty() ? "" : "but" + text + "\n";
+  return text.empty() ? "" : "but" + text + ": below is how\n";
 }
 
 std::string verdict(const Tuning& tuning, const TuneOptions& options) {
@@ -329,7 +329,7 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
     page.add(Paragraph{assumed});
   page.add(Paragraph{outside_table(scenario, tuning) + verdict(tuning, options) +
                      (tuning.advice.pays ? saving_text(knowledge, tuning.gain()) : std::string())});
-  page.add(Verbatim{settings_to_paste(tuning, scenario.training, scenario.workload)});
+  page.add(Verbatim{settings_to_paste(tuning, options, scenario.training, scenario.workload)});
   return page;
 }
 
