@@ -151,6 +151,7 @@ std::string vary_answer(const Question& question, const std::vector<std::string>
   const std::optional<Field> sorted_by = sorting(best);
   const Grid grid(axes_of(axes));
   const Variants variants = run_variants(question.file, question.set, grid, question.laws_only);
+  check_best(variants, sorted_by);
   Notes notes = notes_on_all(variants, question.file, question.set);
   if (!variants.refused.empty())
     notes.push_back(fmt::format(

@@ -244,6 +244,32 @@ TEST_CASE("scaling efficiency is held against one rank by itself and against one
   }
 }
 
+TEST_CASE("costs in several currencies are told apart, and none is the best",
+          "[tools][throughput]") {
+  const std::string axis = "cluster.price=1 USD/h,0.95 EUR/h";
+  const auto asked = [&](const char* command, std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {command, first_example, "--set", "compare=[bucketed]", "--vary", axis, "--wide"});
+    return ddpsim(more);
+  };
+  const Outcome refused = asked("run", {"--best", "cost_per_billion_tokens"});
+  CHECK(refused.code == 2);
+  CHECK_THAT(refused.err, Catch::Contains("--best: no row is the best by cost_per_billion_tokens: "
+                                          "prices are in EUR and USD, which are not converted"));
+  const Outcome both = asked("run", {});
+  CHECK(both.code == 0);
+  CHECK_THAT(both.out, Catch::Contains("currency") && Catch::Contains("EUR"));
+  const Outcome swept = asked("sweep", {"--best", "cost_per_billion_tokens"});
+  CHECK(swept.code == 0);
+  CHECK_THAT(swept.out, Catch::Contains("no row is the best by cost_per_billion_tokens") &&
+                            Catch::Contains("currency") && !Catch::Contains("sorted by"));
+  const Outcome one =
+      ddpsim({"run", first_example, "--set", "compare=[bucketed]", "--set", "cluster.price=1 USD/h",
+              "--vary", "workload.batch=4,8", "--best", "cost_per_billion_tokens"});
+  CHECK(one.code == 0);
+  CHECK_THAT(one.out, Catch::Contains("costs in USD") && !Catch::Contains("currency"));
+}
+
 TEST_CASE("a price makes costs of device-hours", "[tools][throughput]") {
   const Json plain = figures_of_run({})["results"][0];
   const Json priced = figures_of_run({"--set", "cluster.price=2.5 USD/h"})["results"][0];

@@ -166,6 +166,7 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
   check_results(options, {}, more);
   const Grid grid(std::move(axes));
   const Variants variants = watched_variants(options, grid);
+  check_best(variants, sorted_by);
   if (!options.quiet) add_notes(notes_on_all(variants, options.files[0], options.set));
   Pages pages(options);
   if (pages.wanted()) {

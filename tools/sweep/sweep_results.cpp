@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -115,10 +116,23 @@ void sort_by(Table& table, const Field& best) {
   table.rows.resize(most_rows_shown);
 }
 
-/// A strategy's best row is the one of its shortest step, or that where `sorted_by` is the best.
-/// `all`: also rows that are no strategy's best.
+/// The currencies of the prices.
+std::set<std::string> currencies_of(const PointResults& results) {
+  std::set<std::string> currencies;
+  const std::size_t column = figure(fields::currency);
+  for (const PointResult& point : results)
+    for (const TableRow& row : point.rows)
+      if (const std::string* currency = row[column].text()) currencies.insert(*currency);
+  return currencies;
+}
+
+/// A strategy's best row is the one of its shortest step, or that where `by` is the best, unless
+/// rows cannot be ordered by that (why_no_best). `all`: also rows that are no strategy's best.
 Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
-                 const std::optional<Field>& sorted_by) {
+                 const std::optional<Field>& by) {
+  const std::set<std::string> currencies = currencies_of(results);
+  const std::string unordered = by ? why_no_best(*by, currencies) : "";
+  const std::optional<Field> sorted_by = unordered.empty() ? by : std::nullopt;
   Table table{{fields::strategy, fields::step_ms}};
   // What a step amounts to, as the second table of `run` has it.
   const bool tokens = has_figure(results, fields::tokens_per_second);
@@ -136,6 +150,7 @@ Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
           return each.name == cost.name || each.name == fields::cost_per_billion_tokens.name;
         }))
       table.columns.insert(table.columns.end() - 1, cost);
+  if (currencies.size() > 1) table.columns.insert(table.columns.end() - 1, fields::currency);
   for (const Field& end : {fields::band_low_ms, fields::band_high_ms})
     if (has_figure(results, end) && !(sorted_by && sorted_by->name == end.name))
       table.columns.insert(table.columns.end() - 1, end.with(Importance::little));
@@ -168,6 +183,9 @@ Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
     }
   }
   if (sorted_by) sort_by(table, *sorted_by);
+  for (const std::string& line :
+       {unordered, currencies.size() == 1 ? "costs in " + *currencies.begin() : std::string()})
+    if (!line.empty()) table.notes += (table.notes.empty() ? "" : "\n") + line;
   keep_what_does_not_fit(table);
   return table;
 }

@@ -5,6 +5,7 @@
 
 #include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/records/step_fields.hpp"
+#include "tools/report/records/throughput_fields.hpp"
 #include "tools/report/reports/results.hpp"
 
 namespace ddpsim {
@@ -36,6 +37,16 @@ bool goes_before(const Field& field, const FieldValue& a, const FieldValue& b) {
   if (a.is_nothing() || b.is_nothing()) return !a.is_nothing() && b.is_nothing();
   const double one = a.number().value_or(0), other = b.number().value_or(0);
   return field.better == Better::high ? one > other : one < other;
+}
+
+std::string why_no_best(const Field& field, const std::set<std::string>& currencies) {
+  const bool cost = field.name == fields::cost_per_billion_tokens.name ||
+                    field.name == fields::cost_per_million_samples.name;
+  if (!cost || currencies.size() < 2) return "";
+  return fmt::format(
+      "no row is the best by {}: prices are in {}, which are not converted: give cluster.price in "
+      "one currency",
+      field.name, fmt::join(currencies, " and "));
 }
 
 std::string sorted_text(const Field& field) {

@@ -249,10 +249,18 @@ std::vector<Field> throughput_columns(const Variants& variants) {
   return columns;
 }
 
+/// The currencies of the prices.
+std::set<std::string> currencies_of(const Variants& variants) {
+  std::set<std::string> currencies;
+  for (const VariedRun& varied : variants.runs)
+    if (varied.run.scenario.price) currencies.insert(varied.run.scenario.price->currency);
+  return currencies;
+}
+
 /// The columns of the table for people; that of `best` among them.
 std::vector<Field> page_columns(const std::vector<Field>& keys, const std::optional<Field>& best,
                                 const std::vector<Field>& throughput, bool comm_hooks,
-                                const Scenario* priced, bool refused) {
+                                const Scenario* priced, bool currencies, bool refused) {
   std::vector<Field> columns = keys;
   columns.insert(columns.end(), {fields::strategy, fields::step_ms, fields::against_first,
                                  fields::band_low_ms.with(Importance::little),
@@ -270,6 +278,7 @@ std::vector<Field> page_columns(const std::vector<Field>& keys, const std::optio
     columns.push_back(
         (priced->sequence > 0 ? fields::cost_per_billion_tokens : fields::cost_per_million_samples)
             .with(Importance::much));
+  if (currencies) columns.push_back(fields::currency.with(Importance::much));
   if (best) {
     const auto same =
         std::ranges::find_if(columns, [&](const Field& field) { return field.name == best->name; });
@@ -291,6 +300,12 @@ std::vector<std::string> notes_of(const VariedRun& varied, const std::vector<Set
 
 }  // namespace
 
+void check_best(const Variants& variants, const std::optional<Field>& best) {
+  if (!best) return;
+  if (const std::string why = why_no_best(*best, currencies_of(variants)); !why.empty())
+    throw InputError("--best: " + why);
+}
+
 Page varied_page(const Variants& variants, const std::optional<Field>& best) {
   const std::vector<VariedRun>& runs = variants.runs;
   const Scenario& scenario = runs.front().run.scenario;
@@ -310,9 +325,10 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
   const auto priced = std::ranges::find_if(
       runs, [](const VariedRun& varied) { return varied.run.scenario.price.has_value(); });
   const std::vector<Field> throughput = throughput_columns(variants);
+  const std::set<std::string> currencies = currencies_of(variants);
   Table table{page_columns(keys, best, throughput, has_comm_hooks(variants),
                            priced == runs.end() ? nullptr : &priced->run.scenario,
-                           !variants.refused.empty())};
+                           currencies.size() > 1, !variants.refused.empty())};
   if (best) table.title = sorted_text(*best);
   BestSteps found{best, {}, {}, {}, false};
   bool averages = false;
@@ -354,6 +370,7 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
       "exposed: how much longer the step is than without communication; "
       "wire: bytes that each rank hands to collectives";
   notes += has_comm_hooks(variants) ? "; hook: the comm hook's own kernels\n" : "\n";
+  if (currencies.size() == 1) notes += fmt::format("costs in {}\n", *currencies.begin());
   if (joined) notes += "any: the key changes nothing under that strategy\n";
   if (averages)
     notes +=

@@ -9,6 +9,9 @@
 
 namespace ddpsim {
 
+/// Throws InputError where rows cannot be ordered by `best` (why_no_best).
+void check_best(const Variants& variants, const std::optional<Field>& best);
+
 /// Rows by strategy, each against the first combination, with what a comm hook's own kernels and
 /// memory cost; ends with the best step by `best`, and with the shortest, each of those that fit
 /// their device's memory where some do. A column for each key,
