@@ -152,7 +152,14 @@ TEST_CASE("numbers that are not of a row are not taken for its times", "[tools][
                 printed_head + good + " 1048576 262144 float sum -1node-1:4978 [0] NCCL INFO x\n" +
                     " 408.0 2.57 3.86 17node-1:4978 [0] NCCL INFO x\n 402.3 2.61 3.91 0\n");
   CHECK_THAT(imported_log(file)["notes"].dump(),
-             Catch::Contains("1 rows are left out: their results"));
+             Catch::Contains("of 1 rows the results were wrong in one of the two placements"));
+  // Nor is a time whose bandwidths are of another one.
+  scratch.write("log.txt", printed_head + good +
+                               " 1048576 262144 float sum -1 99.9 4.93 7.39 0 625.8 1.68 2.52 0\n");
+  const Json contradicting = imported_log(file);
+  check_points(contradicting, 4, {{4194304, 622.6}});
+  CHECK_THAT(contradicting["notes"].dump(),
+             Catch::Contains("algbw and busbw are not those of their size and time: 1"));
   // With the processor's time (-C) the bandwidths are of another time: nothing tells the pieces.
   std::string of_processor = printed_head;
   for (std::size_t at = 0; (at = of_processor.find("   time", at)) != std::string::npos; at += 10)

@@ -368,6 +368,27 @@ std::string log_of_hosts(int ranks, Host host) {
   return text;
 }
 
+TEST_CASE("a size that takes far longer than a larger one makes a doubt that the link keeps",
+          "[tools][import_nccl]") {
+  const Scratch scratch;
+  std::string text = log_of_hosts(32, [](int host) { return fmt::format("n{}", host); });
+  const std::string quick = "4194304 1048576 float sum -1 128.0 32.77 63.49 0";
+  REQUIRE(text.find(quick) != std::string::npos);
+  text.replace(text.find(quick), quick.size(), "4194304 1048576 float sum -1 67170 0.06 0.12 0");
+  scratch.write("log.txt", text);
+  const Outcome outcome =
+      ddpsim({"import", "nccl-tests", "log.txt", "-o", "link.yaml"}, scratch.folder());
+  CAPTURE(outcome.out, outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("1 size takes far longer than a larger one, the first: 4 "
+                                          "MiB in 67.2 ms and 16 MiB in 212 us"));
+  const Outcome run =
+      ddpsim({"run", first_example, "--cluster", "dgx-h100", "--nodes", "4", "--link", "link.yaml"},
+             scratch.folder());
+  CHECK_THAT(run.err, Catch::Contains("the table of link is doubtful: 1 size takes far longer") &&
+                          Catch::Contains("is not quoted"));
+}
+
 TEST_CASE("an imported log's table has both bandwidths of nccl-tests", "[tools][import_nccl]") {
   const Scratch scratch;
   scratch.write("log.txt", log_of_hosts(32, [](int host) { return fmt::format("n{}", host); }));

@@ -95,12 +95,36 @@ std::string unequal_nodes_note(const std::vector<NcclTestsRun>& runs) {
                      fmt::join(ranks, " and "), fmt::join(ranks, ","));
 }
 
+/// A doubt where a size takes far longer than a larger one.
+void add_outlier(Link& link) {
+  constexpr double far = 1.5;
+  int found = 0;
+  std::string first;
+  for (std::size_t i = 0; i < link.all_reduce.size(); ++i) {
+    const auto& [size, time] = link.all_reduce[i];
+    const auto quickest = std::min_element(
+        link.all_reduce.begin() + static_cast<std::ptrdiff_t>(i), link.all_reduce.end(),
+        [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (in_seconds(time) <= far * in_seconds(quickest->second)) continue;
+    if (found++ == 0)
+      first = fmt::format("{} in {} and {} in {}", to_string(size), to_string(time),
+                          to_string(quickest->first), to_string(quickest->second));
+  }
+  if (found > 0)
+    link.doubts.push_back(
+        fmt::format("{} size{} far longer than a larger one, the first: {}; predictions take no "
+                    "longer for {} than for the larger one: measure again",
+                    found, found == 1 ? " takes" : "s take", first, found == 1 ? "it" : "them"));
+}
+
 /// The median time of each size, out of place if that was measured.
 void fill_table(const std::vector<NcclTestsRun>& runs, const std::string& file, AllReduceLog& log) {
   bool out_of_place = false, in_place = false;
-  int wrong = 0;
+  int wrong = 0, wrong_half = 0, contradicting = 0;
   for (const NcclTestsRun& run : runs) {
     wrong += run.wrong;
+    wrong_half += run.wrong_half;
+    contradicting += run.contradicting;
     for (const NcclTestsRow& row : run.rows) {
       out_of_place = out_of_place || row.out_of_place;
       in_place = in_place || row.in_place;
@@ -119,9 +143,20 @@ void fill_table(const std::vector<NcclTestsRun>& runs, const std::string& file, 
   }
   if (const std::string why = why_no_link(log.link.all_reduce); !why.empty())
     throw InputError(fmt::format("{}: {}", file, why));
-  if (wrong > 0)
+  if (wrong > wrong_half)
     log.notes.push_back(
-        fmt::format("{} rows are left out: their results were wrong (#wrong)", wrong));
+        fmt::format("{} rows are left out: their results were wrong (#wrong)", wrong - wrong_half));
+  if (wrong_half > 0)
+    log.link.doubts.push_back(fmt::format(
+        "of {} rows the results were wrong in one of the two placements (#wrong), whose "
+        "times are left out",
+        wrong_half));
+  if (contradicting > 0)
+    log.notes.push_back(
+        fmt::format("results left out whose algbw and busbw are not those of their size and time: "
+                    "{}",
+                    contradicting));
+  add_outlier(log.link);
   int unread = 0;
   std::set<std::string> types;
   for (const NcclTestsRun& run : runs) {
@@ -261,6 +296,8 @@ Imported import_nccl_tests(const ImportRequest& request) {
     imported.json["median_residual"] = log.residual->first;
     imported.json["worst_residual"] = log.residual->second;
   }
+  for (const std::string& doubt : log.link.doubts)
+    log.notes.push_back(fmt::format("the table is doubtful: {}", doubt));
   imported.json["notes"] = log.notes;
   std::string said;
   for (const std::string& note : log.notes) said += fmt::format("note: {}\n", note);

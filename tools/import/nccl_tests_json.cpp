@@ -99,8 +99,10 @@ class RunReader {
       const double bus = number(placement, "bus_bw").value_or(0);
       if (algorithm > 0 && bus > 0) row.least_ratio = row.most_ratio = bus / algorithm;
     }
+    const bool kept = row.out_of_place || row.in_place;
     if (wrong) ++run.wrong;
-    if (row.out_of_place || row.in_place) run.rows.push_back(std::move(row));
+    if (wrong && kept) ++run.wrong_half;
+    if (kept) run.rows.push_back(std::move(row));
   }
 
   std::string name_;

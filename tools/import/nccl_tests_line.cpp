@@ -46,17 +46,6 @@ std::string without_colours(std::string_view line) {
   return text;
 }
 
-/// Can the two bandwidths be those of the size and the time, as printed?
-bool agree(Bytes size, Printed time, Printed algorithm, Printed bus) {
-  const auto bytes = static_cast<double>(size.count);
-  constexpr double slack = 1.01;  // bandwidths are of the time before it was rounded
-  const double least = bytes / (time.value + time.margin) / 1e3 / slack,
-               most = bytes / std::max(time.value - time.margin, 1e-9) / 1e3 * slack;
-  return time.value > 0 && algorithm.value + algorithm.margin >= least &&
-         algorithm.value - algorithm.margin <= most &&
-         bus.value - bus.margin <= 2 * (algorithm.value + algorithm.margin);
-}
-
 }  // namespace
 
 LineWords words_of(std::string_view line) {
@@ -186,6 +175,16 @@ Printed printed_number(std::string_view text) {
       point == std::string_view::npos ? 0 : static_cast<double>(text.size() - point - 1);
   const bool exponent = text.find_first_of("eE") != std::string_view::npos;
   return {*value, exponent ? 0.05 * *value : 0.5 * std::pow(10.0, -std::min(decimals, 20.0))};
+}
+
+bool agree(Bytes size, Printed time, Printed algorithm, Printed bus) {
+  const auto bytes = static_cast<double>(size.count);
+  constexpr double slack = 1.01;  // bandwidths are of the time before it was rounded
+  const double least = bytes / (time.value + time.margin) / 1e3 / slack,
+               most = bytes / std::max(time.value - time.margin, 1e-9) / 1e3 * slack;
+  return time.value > 0 && algorithm.value + algorithm.margin >= least &&
+         algorithm.value - algorithm.margin <= most &&
+         bus.value - bus.margin <= 2 * (algorithm.value + algorithm.margin);
 }
 
 bool is_number(std::string_view word) {

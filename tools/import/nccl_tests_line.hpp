@@ -80,6 +80,9 @@ struct Printed {
 };
 Printed printed_number(std::string_view text);
 
+/// Can the two bandwidths be those of the size and the time, as printed?
+bool agree(Bytes size, Printed time, Printed algorithm, Printed bus);
+
 /// Is it a number, or the "N/A" of one?
 bool is_number(std::string_view word);
 

@@ -28,6 +28,7 @@ constexpr double least_ratio_of_ranks = 0.45;
 struct BrokenRow {
   NcclTestsRow row;
   bool wrong = false;
+  int contradicting = 0;         ///< pieces whose time and bandwidths contradict each other
   std::vector<bool> placements;  ///< [piece that is still to come] is it in place?
 };
 
@@ -259,15 +260,24 @@ class LogReader {
       into.wrong = true;
       return;
     }
+    const Printed printed = printed_number(words[at]), algorithm = printed_number(words[at + 1]),
+                  bus = printed_number(words[at + 2]);
+    if (layout.of_device && algorithm.value > 0 && !agree(into.row.size, printed, algorithm, bus)) {
+      ++into.contradicting;
+      return;
+    }
     (in_place ? into.row.in_place : into.row.out_of_place) = time(words[at]);
-    note_ratio(into.row, printed_number(words[at + 1]), printed_number(words[at + 2]));
+    note_ratio(into.row, algorithm, bus);
   }
 
   void keep(BrokenRow& whole) {
+    const bool kept = whole.row.out_of_place || whole.row.in_place;
     if (whole.wrong) ++run().wrong;
-    if (whole.row.out_of_place || whole.row.in_place)
+    if (whole.wrong && kept) ++run().wrong_half;
+    run().contradicting += whole.contradicting;
+    if (kept)
       run().rows.push_back(std::move(whole.row));
-    else if (!whole.wrong)
+    else if (!whole.wrong && whole.contradicting == 0)
       ++run().unread;
   }
 

@@ -34,7 +34,10 @@ struct NcclTestsRun {
   std::string device;   ///< of rank 0
   std::string version;  ///< of nccl-tests, "2.19.6"; "" if not said
   std::vector<NcclTestsRow> rows;
-  int wrong = 0;                ///< rows left out because results were wrong
+  int wrong = 0;       ///< rows with a placement left out because its results were wrong
+  int wrong_half = 0;  ///< of them, those of which the other placement is kept
+  /// Placements left out because their bandwidths are not those of their size and time.
+  int contradicting = 0;
   std::int64_t most_bytes = 0;  ///< the largest size it was to reach; 0: not said
   int unread = 0;  ///< rows left out because they break off, or have no time or size that can be
 };
