@@ -64,6 +64,65 @@ TEST_CASE("PCIe of a generation that the device does not have gets a note", "[to
   CHECK_THAT(noted("h100-pcie", "pcie4"), !Catch::Contains("joined by"));  // in an older host
 }
 
+TEST_CASE("NVLink of a switch between cards that bridges join gets a note", "[tools][accepted]") {
+  for (const char* device : {"a100-pcie-40", "a100-pcie-80"}) {
+    CAPTURE(device);
+    CHECK_THAT(run({"--device", device, "--link", "nvlink3", "--ranks-per-node", "4"}).err,
+               Catch::Contains(std::string("NVLink between ") + device +
+                               "s is a bridge that joins two, without a switch, and a node has 4 "
+                               "ranks by nvlink3"));
+  }
+  CHECK_THAT(run({"--device", "h100-pcie", "--link", "nvlink4"}).err,
+             Catch::Contains("NVLink between h100-pcies is a bridge"));
+  CHECK_THAT(run({"--device", "a100-pcie-80", "--ranks-per-node", "2", "--set",
+                  "cluster.intra_node={base: nvlink3, nvswitch: false, joins: 2}"})
+                 .err,
+             !Catch::Contains("bridge"));
+}
+
+TEST_CASE("links in the place of others get a note", "[tools][accepted]") {
+  const auto noted = [](const char* place, const char* link) {
+    return run({"--cluster", "dgx-a100", "--nodes", "2", "--set",
+                std::string("cluster.") + place + "=" + link})
+        .err;
+  };
+  CHECK_THAT(noted("inter_node", "nvlink3"),
+             Catch::Contains("inter_node: nvlink3 joins the GPUs of a node, and no nodes"));
+  CHECK_THAT(noted("inter_node", "pcie4"), Catch::Contains("inter_node: pcie4 joins the GPUs"));
+  CHECK_THAT(noted("intra_node", "ib-hdr"),
+             Catch::Contains("intra_node: ib-hdr joins nodes, and is no link between the GPUs"));
+  CHECK_THAT(noted("inter_node", "ib-ndr"), !Catch::Contains("_node: "));
+}
+
+TEST_CASE("keys that another key of the workload makes idle get a note", "[tools][accepted]") {
+  CHECK_THAT(run({"--set", "workload.channels_last=true"}).err,
+             Catch::Contains("workload.channels_last has no effect: "));
+  CHECK_THAT(run({"--set", "workload.dtype=bf16", "--set", "workload.compute=tf32"}).err,
+             Catch::Contains("workload.compute: tf32: PyTorch multiplies tensors of bf16 in bf16"));
+  CHECK_THAT(run({"--set", "workload.dtype=bf16", "--set", "workload.compute=bf16"}).err,
+             !Catch::Contains("PyTorch multiplies"));
+}
+
+TEST_CASE("a note that a faster network shortens no all-reduce is held by pricing one",
+          "[tools][accepted]") {
+  const auto asked = [](const char* network) {
+    return ddpsim({"run", first_example, "--cluster", "dgx-a100", "--nodes", "2", "--set",
+                   std::string("cluster.inter_node.bandwidth=") + network, "--set",
+                   "compare=[flat,bucketed]", "--json", "-"});
+  };
+  for (const char* network : {"12GB/s", "25GB/s", "50GB/s", "100GB/s", "200GB/s"}) {
+    const Outcome outcome = asked(network);
+    CAPTURE(network, outcome.err);
+    REQUIRE(outcome.code == 0);
+    if (outcome.err.find("a faster network would not make them shorter") == std::string::npos)
+      continue;
+    const Json now = outcome.json()["results"];
+    const Json faster = asked("400GB/s").json()["results"];
+    for (std::size_t i = 0; i < now.size(); ++i)
+      CHECK(faster[i]["step_ms"].get<double>() > 0.998 * now[i]["step_ms"].get<double>());
+  }
+}
+
 TEST_CASE("more devices in a node than NVLink joins get a note", "[tools][accepted]") {
   const auto noted = [](const char* device, const char* link, const char* ranks) {
     return run({"--device", device, "--link", link, "--nodes", "1", "--ranks-per-node", ranks}).err;

@@ -250,9 +250,9 @@ std::string link_between(const NcclLog& log, LoggedSite& site) {
         "inter_node: cards of InfiniBand and of RoCE: which of them ranks use is not told apart");
   const std::string count =
       cards.count == 0 ? "" : fmt::format(", nics: {}", std::min<std::size_t>(cards.count, 1024));
-  const auto link = [&](double gb_per_s) {
+  const auto link = [&](double gb_per_s, const char* more = "") {
     note_assumed_kind(log, site);
-    return fmt::format("{{kind: {}, bandwidth: {}{}}}", kind, rate_text(gb_per_s), count);
+    return fmt::format("{{kind: {}, bandwidth: {}{}{}}}", kind, rate_text(gb_per_s), more, count);
   };
   if (cards.fastest - cards.slowest >= 1e-3)
     site.notes.push_back(
@@ -274,7 +274,7 @@ std::string link_between(const NcclLog& log, LoggedSite& site) {
                     "estimate, and no line rate",
                     rate_text(of_card), log.ring_search->channels,
                     rate_text(log.ring_search->inter_gb_per_s), cards.count));
-    return link(of_card);
+    return link(of_card, ", carries: 1");
   }
   site.cards = static_cast<int>(std::min<std::size_t>(cards.count, 1024));
   site.notes.push_back(fmt::format(

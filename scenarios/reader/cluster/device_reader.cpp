@@ -123,6 +123,12 @@ Map<Device> make_device_map() {
           {.meaning = "Whether the device can have NVLink, in whatever form. Where it cannot, "
                       "a scenario that joins such devices by NVLink gets a note.",
            .unset = "true"})
+      .key_read(
+          "nvlink_bridge", value::boolean().type,
+          [](Device&, const Yaml& given) { given.boolean(); },  // has_nvlink_bridge asks for it
+          {.meaning = "Whether NVLink between such cards is a bridge that joins two. A scenario "
+                      "that joins more of them by NVLink, or by a switch, gets a note.",
+           .unset = "false"})
       .key("synchronous", value::boolean(), &Device::synchronous,
            {.meaning = "Whether kernels run on the host thread, as on a CPU. Launching a kernel "
                        "then costs nothing besides running it."})
@@ -239,12 +245,21 @@ Device read_device(const Yaml& given) {
   return read_device(given, true);
 }
 
-bool lacks_nvlink(const std::string& name) {
+/// What a device of the catalogue, or a base of it, says under the key; none for other devices.
+static std::optional<bool> said_of(const std::string& name, std::string_view key) {
   const std::vector<std::string> names = catalogue_names(device_entries);
-  if (std::find(names.begin(), names.end(), name) == names.end()) return false;
+  if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
   for (const Entry& entry : entry_with_bases(Yaml::of_text(name), device_entries))
-    if (const auto nvlink = YamlMap(entry.yaml).find("nvlink")) return !nvlink->boolean();
-  return false;
+    if (const auto said = YamlMap(entry.yaml).find(key)) return said->boolean();
+  return std::nullopt;
+}
+
+bool lacks_nvlink(const std::string& name) {
+  return !said_of(name, "nvlink").value_or(true);
+}
+
+bool has_nvlink_bridge(const std::string& name) {
+  return said_of(name, "nvlink_bridge").value_or(false);
 }
 
 }  // namespace ddpsim

@@ -19,4 +19,7 @@ Device read_device(const Yaml& given);
 /// Is this a device of the catalogue that cannot have NVLink?
 bool lacks_nvlink(const std::string& name);
 
+/// Is this a device of the catalogue whose NVLink is a bridge between two cards?
+bool has_nvlink_bridge(const std::string& name);
+
 }  // namespace ddpsim

@@ -110,6 +110,18 @@ std::vector<std::string> idle_settings(const Scenario& scenario,
   if (tokens && keys.has("image"))
     notes.push_back(
         fmt::format("workload.image has no effect: {} is fed tokens", scenario.workload.name));
+  if (tokens && keys.has("channels_last"))
+    notes.push_back(fmt::format("workload.channels_last has no effect: {} is fed tokens",
+                                scenario.workload.name));
+  const auto is_one_of = [&](const char* key, std::initializer_list<const char*> words) {
+    const auto given = keys.find(key);
+    return given && std::ranges::any_of(words, [&](auto word) { return given->is_word(word); });
+  };
+  if (is_one_of("dtype", {"bf16", "fp16"}) && is_one_of("compute", {"fp32", "tf32"}))
+    notes.push_back(fmt::format(
+        "workload.compute: {0}: PyTorch multiplies tensors of {1} in {1}, and this step is priced "
+        "as if it did so in {0}; leave compute out",
+        keys.at("compute").scalar(), keys.at("dtype").scalar()));
   return notes;
 }
 
@@ -139,6 +151,14 @@ void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cl
     return;
   }
   if (!nvlink) return;
+  if (has_nvlink_bridge(device.name) && (ranks > 2 || link.nvswitch)) {
+    notes.push_back(fmt::format(
+        "NVLink between {}s is a bridge that joins two, without a switch, and a node has {} ranks "
+        "by {}: others reach each other by PCIe; --link NAME (cluster.intra_node) takes another "
+        "link",
+        device.name, ranks, shown_name(link.name, "link")));
+    return;
+  }
   if (link.joins > 0 && ranks > link.joins) {
     notes.push_back(
         fmt::format("{} joins {} cards, and a node has {} ranks: others reach each other by PCIe, "
@@ -152,6 +172,25 @@ void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cl
         "{} {} in one node by {} are more than any NVLink domain that is sold joins ({}): write "
         "nodes and inter_node",
         ranks, device.name, link.name, limit));
+}
+
+/// Links in the place of others: GPUs are not joined by networks, nor nodes by NVLink or PCIe.
+void add_misplaced_links(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  const auto is_network = [](const Link& link) {
+    return link.kind == LinkKind::ethernet || link.kind == LinkKind::infiniband;
+  };
+  const Link &inside = cluster.intra_node, &between = cluster.inter_node;
+  if (cluster.nodes > 1 && between.all_reduce.empty() &&
+      (between.kind == LinkKind::nvlink || between.kind == LinkKind::pcie))
+    notes.push_back(fmt::format(
+        "inter_node: {} joins the GPUs of a node, and no nodes; `ddpsim list links` has networks",
+        name_of_link(between)));
+  if (cluster.ranks_per_node.largest() > 1 && cluster.device.compute_capability > 0 &&
+      inside.all_reduce.empty() && is_network(inside))
+    notes.push_back(fmt::format(
+        "intra_node: {} joins nodes, and is no link between the GPUs of a node; `ddpsim list "
+        "links` has NVLink and PCIe",
+        name_of_link(inside)));
 }
 
 /// Does a network of twice the bandwidth leave all-reduces of 1 MiB and more, up to `most`, as long
@@ -347,8 +386,10 @@ std::string cluster_text(const Scenario& scenario) {
   const Bandwidth rate = line_rate(cluster);
   const std::string per_device =
       rate.bytes_per_second > 0
-          ? fmt::format("{} of line rate per {}", to_string(rate),
-                        cluster.device.compute_capability > 0 ? "GPU" : "device")
+          ? fmt::format(
+                "{} {} per {}", to_string(rate),
+                deciding_link(cluster).carries == 1 ? "that large messages reach" : "of line rate",
+                cluster.device.compute_capability > 0 ? "GPU" : "device")
           : "line rate not known";
   const RanksPerNode& ranks = cluster.ranks_per_node;
   std::string inside;
@@ -483,6 +524,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
     notes.push_back(std::move(full));
   else
     add_unheard_of(notes, scenario.cluster);
+  add_misplaced_links(notes, scenario.cluster);
   add_unequal_nodes(notes, scenario.cluster);
   add_idle_network(notes, scenario);
   add_extrapolation(notes, scenario);
