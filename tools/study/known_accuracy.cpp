@@ -280,8 +280,9 @@ std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::op
   return kind ? known_accuracy(all_known_errors(), *kind) : std::nullopt;
 }
 
-Knowledge knowledge_of(const Scenario& scenario, const std::optional<Fit>& fit) {
-  return {known_from(scenario, fit), accuracy_of(scenario, fit)};
+Knowledge knowledge_of(const Scenario& scenario, const CalibratedModel& priced) {
+  return {known_from(scenario, priced.fit),
+          priced.others.empty() ? accuracy_of(scenario, priced.fit) : std::nullopt};
 }
 
 std::string sentence(const KnownAccuracy& accuracy) {

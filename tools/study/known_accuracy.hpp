@@ -70,7 +70,8 @@ struct Knowledge {
   FittedOn from = FittedOn::laws;
   std::optional<KnownAccuracy> accuracy{};
 };
-Knowledge knowledge_of(const Scenario& scenario, const std::optional<Fit>& fit);
+/// Of a fit to rows that were measured of something else (carried_fit.hpp) no accuracy is known.
+Knowledge knowledge_of(const Scenario& scenario, const CalibratedModel& priced);
 
 /// Two sentences: "Predictions of this kind were 1.8 % off in the median (9 in 10 within 4.6 %) on
 /// 23 measured rows of 4 setups: h100-sxm, nvlink, 2 to 8 ranks, nothing fitted. Nine in ten of

@@ -25,6 +25,7 @@
 #include "tools/report/reports/said_notes.hpp"
 #include "tools/report/reports/throughput_report.hpp"
 #include "tools/report/writers/text_writer.hpp"
+#include "tools/study/carried_fit.hpp"
 #include "tools/study/memory_advice.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/point_notes.hpp"
@@ -400,6 +401,7 @@ List varied_records(const Variants& variants, const std::vector<Setting>& set) {
   for (const VariedRun& varied : variants.runs) {
     std::vector<std::string> notes = of_all;
     add_each_once(notes, notes_of(varied, set));
+    add_each_once(notes, fit_notes(varied.run.priced));
     add_each_once(notes, run_warnings(varied.run));
     List results;
     for (const Result& result : varied.run.results())
@@ -470,7 +472,12 @@ std::vector<std::string> price_notes(const Variants& variants) {
 
 std::vector<std::string> varied_notes(const Variants& variants, const std::vector<Setting>& set) {
   PointNotes notes;
-  for (const VariedRun& varied : variants.runs) notes.add(varied.settings, notes_of(varied, set));
+  for (const VariedRun& varied : variants.runs) {
+    std::vector<std::string> here = notes_of(varied, set);
+    if (const auto& others = varied.run.priced.others; !others.empty())
+      here.push_back(carried_fit_note_at_point(others));
+    notes.add(varied.settings, here);
+  }
   for (const RefusedRun& refused : variants.refused) notes.add(refused.settings, {});
   return notes.lines(variants.runs.size() + variants.refused.size());
 }
