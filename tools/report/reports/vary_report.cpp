@@ -159,8 +159,9 @@ Record row_record(const VariedRun& varied, const Step& step, const VariedRun& fi
   row.add(fields::strategy, name_in_table(varied, step.training))
       .add(fields::step_ms, in_ms(lasts))
       .add(fields::against_first, against)
-      .add(band_record(varied.run.knowledge, lasts))
-      .add(fields::exposed_ms, in_ms(lasts - varied.run.none.metrics.step))
+      .add(band_record(varied.run.knowledge, lasts, least_step(varied.run.scenario)))
+      .add(fields::exposed_ms,
+           in_ms(exposed(metrics, varied.run.none.metrics) + lasts - metrics.step))
       .add(fields::communication_ms, in_ms(metrics.communication))
       .add(fields::collectives, metrics.collectives)
       .add(fields::wire_bytes, step.schedule.ranks > 1 ? metrics.wire.count : 0)
@@ -407,7 +408,8 @@ List varied_records(const Variants& variants, const std::vector<Setting>& set) {
     for (const Result& result : varied.run.results())
       results.emplace_back(result_record(varied.run.scenario, result)
                                .add(throughput_record(varied.run.scenario, result))
-                               .add(band_record(varied.run.knowledge, result.step->metrics.step)));
+                               .add(band_record(varied.run.knowledge, result.step->metrics.step,
+                                                least_step(varied.run.scenario))));
     all.emplace_back(run_record(varied.run.scenario, notes, std::move(results))
                          .add(fields::set, texts_of(varied.settings)));
   }
