@@ -98,7 +98,8 @@ void add_collective(const Schedule& schedule, const std::vector<TaskTimes>& time
 }  // namespace
 
 std::string_view name_of(Bound bound) {
-  constexpr std::array<std::string_view, 4> names{"compute", "bandwidth", "latency", "launch"};
+  constexpr std::array<std::string_view, 5> names{"compute", "bandwidth", "latency", "launch",
+                                                  "input"};
   return names[static_cast<std::size_t>(bound)];
 }
 

@@ -8,8 +8,9 @@
 
 namespace ddpsim {
 
-/// What a step's length is made of, along its critical path.
-enum class Bound : std::uint8_t { compute, bandwidth, latency, launch };
+/// What a step's length is made of, along its critical path; `input`: all of it has ended, and its
+/// next batches are not there yet.
+enum class Bound : std::uint8_t { compute, bandwidth, latency, launch, input };
 std::string_view name_of(Bound bound);
 
 struct BucketTimes {
@@ -22,8 +23,10 @@ struct BucketTimes {
 
 /// The figures of one step, of one rank.
 struct StepMetrics {
-  Duration step{};       ///< from the first task to the end of the last, everywhere
-  Duration forward{};    ///< spans of the forward passes, as they ran
+  /// From the first task to the end of the last, everywhere, and until the next batches are there.
+  Duration step{};
+  Duration input_wait{};  ///< of it, the wait for these batches, behind the last task
+  Duration forward{};     ///< spans of the forward passes, as they ran
   Duration backward{};   ///< from loss to last gradient, as it ran: with interference and copies in
   Duration optimizer{};  ///< span of the optimizer's kernels
   /// Sum of all collectives' durations, each from the last rank's arrival; buffers apart.
@@ -32,7 +35,11 @@ struct StepMetrics {
   Bytes wire;                        ///< payload handed to the collectives
   Duration comm_hook{};              ///< sum of the comm hook's kernels
   std::vector<BucketTimes> buckets;  ///< [bucket], of its last all-reduce
-  Bound bound = Bound::compute;      ///< what most of the critical path is
+  /// What most of the critical path is; input, where the step waits for it.
+  Bound bound = Bound::compute;
+
+  /// Until the last task has ended.
+  Duration working() const { return step - input_wait; }
 };
 
 StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank = 0);
@@ -40,9 +47,10 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
 /// StepMetrics::communication alone.
 Duration communication_of(const Schedule& schedule, const Timeline& timeline, int rank = 0);
 
-/// Exposed communication: how much longer the step is than without any.
+/// Exposed communication: how much longer the step is than without any. Waits for batches are left
+/// out of both: what such a wait covers is not hidden by computation.
 inline Duration exposed(const StepMetrics& step, const StepMetrics& none) {
-  return step.step - none.step;
+  return step.working() - none.working();
 }
 /// 1 - exposed / communication, kept within 0 and 1 (a measured step may be shorter than the one it
 /// is compared with); 1 when nothing is communicated.

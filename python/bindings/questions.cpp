@@ -168,8 +168,9 @@ std::string schedule_answer(const Question& question, bool tasks, std::optional<
   const ConsecutiveSteps found = scheduled_steps(priced.model, scenario.training, steps);
   const Json record = json_of(schedule_record(scenario, found, steps));
   const Page page = with_calibration(schedule_page(scenario, found, steps, tasks), priced.fit);
-  return one_line(
-      answer(record, record.value("buckets", Json::array()), page, cluster_notes(scenario, {})));
+  Notes notes = cluster_notes(scenario, {});
+  add_each_once(notes, fit_notes(priced));
+  return one_line(answer(record, record.value("buckets", Json::array()), page, notes));
 }
 
 std::string tune_answer(const Question& question, const TuneRequest& request, const Tell& tell) {
@@ -178,8 +179,8 @@ std::string tune_answer(const Question& question, const TuneRequest& request, co
   TuneOptions options = tune_options(request, scenario);
   options.progress = tell;
   const Tuning tuning = tune(priced.model, scenario.training, options);
-  const Notes notes = tune_notes(scenario, tuning, question.file, question.set);
-  const Knowledge knowledge = knowledge_of(scenario, priced.fit);
+  const Notes notes = tune_notes(scenario, priced, tuning, question.file, question.set);
+  const Knowledge knowledge = knowledge_of(scenario, priced);
   const Page page = with_accuracy(
       with_calibration(tune_page(scenario, tuning, options, knowledge), priced.fit), knowledge);
   Json found = answer(json_of(tune_record(scenario, tuning, knowledge, notes)),

@@ -82,10 +82,11 @@ Schedule schedule_of_none(const StepModel& model, Training training) {
   return build_schedule(model.works, training);
 }
 
-/// all_losses with what lies between the first and the rest in the opposite order.
+/// all_losses with what lies between interference and the rest in the opposite order.
 auto opposite_order() {
   auto order = all_losses;
-  std::reverse(order.begin() + 1, order.end() - 1);
+  const auto interference = std::find(order.begin(), order.end(), Loss::interference);
+  std::reverse(interference + 1, order.end() - 1);
   return order;
 }
 
@@ -106,13 +107,14 @@ Parts means(const Parts& one, const Parts& other) {
 
 std::string_view name_of(Loss loss) {
   constexpr std::array<std::string_view, all_losses.size()> names{
-      "interference", "slowest rank", "transfer", "latency", "copies", "launches", "rest"};
+      "input", "interference", "slowest rank", "transfer", "latency", "copies", "launches", "rest"};
   return names[static_cast<std::size_t>(loss)];
 }
 
 Duration one_rank_step(const StepModel& model, Training training) {
   CostModel even = model.costs;
   even.slowest_rank = 1;
+  even.least_step = training.least_step(1);
   return step_length(even, schedule_of_none(model, std::move(training)));
 }
 
@@ -128,6 +130,7 @@ StepLoss step_loss(const StepModel& model, const Step& step) {
     Duration before = step.metrics.step;
     for (const Loss part : order) {
       removal.remove(part);
+      if (part == Loss::input) costs.least_step = step.training.least_step(1);
       if (part == Loss::interference) costs.backward_beside_hook = 1;
       if (part == Loss::slowest_rank) costs.slowest_rank = 1;
       const Duration after = part == Loss::rest

@@ -13,6 +13,9 @@ namespace ddpsim {
 
 /// What makes a step of many ranks longer than that of one rank that trains by itself.
 enum class Loss : std::uint8_t {
+  /// The step has ended, and its node has not made the batches of all its ranks yet; one rank by
+  /// itself has all cores of its node to itself.
+  input,
   interference,  ///< kernels and collectives slow each other while both run
   slowest_rank,  ///< the ranks wait for the one that computes slowest (CostModel::slowest_rank)
   transfer,      ///< bytes on their way that no computation hides
@@ -24,9 +27,9 @@ enum class Loss : std::uint8_t {
   /// among the ranks.
   rest,
 };
-inline constexpr std::array all_losses{Loss::interference, Loss::slowest_rank, Loss::transfer,
-                                       Loss::latency,      Loss::copies,       Loss::launches,
-                                       Loss::rest};
+inline constexpr std::array all_losses{Loss::input,    Loss::interference, Loss::slowest_rank,
+                                       Loss::transfer, Loss::latency,      Loss::copies,
+                                       Loss::launches, Loss::rest};
 std::string_view name_of(Loss loss);
 
 /// Where a step's time beyond `one_rank` goes.
@@ -41,7 +44,8 @@ struct StepLoss {
 /// The loss of `step`, which `model` predicted, part by part.
 ///
 /// The step is simulated again and again, each time with one more of the losses taken out, twice:
-/// in the order of `all_losses`, and in the opposite order behind interference. Each part is the
+/// in the order of `all_losses`, and in the opposite order behind interference, which only the wait
+/// for input goes before: nothing else can shorten a step that waits for it. Each part is the
 /// mean of what taking it out saves in the two, so that two causes either of which would be hidden
 /// have half each, whichever stands first (of two causes this mean is their Shapley value). After
 /// the last one the step is `one_rank`: that of the strategy `none` with no rank slower than the
@@ -60,7 +64,8 @@ struct StepLoss {
 StepLoss step_loss(const StepModel& model, const Step& step);
 
 /// The step of one rank that trains by itself. Without communication a rank of many differs from
-/// one by itself only in that the step ends with the slowest.
+/// one by itself only in that the step ends with the slowest, and that its node makes batches for
+/// others too.
 Duration one_rank_step(const StepModel& model, Training training);
 
 }  // namespace ddpsim

@@ -74,9 +74,14 @@ void check_length(const Schedule& schedule, const Costs& costs) {
 
 namespace {
 
+/// How long a step that ends with this timeline's last task waits for its next batches.
+Duration input_wait(const Timeline& timeline, const CostModel& costs) {
+  return std::max(Duration::zero(), Instant{costs.least_step} - timeline.end);
+}
+
 /// The next step begins once its batches are there.
 Timeline after_input(Timeline timeline, const CostModel& costs) {
-  timeline.end = std::max(timeline.end, Instant{costs.least_step});
+  timeline.end += input_wait(timeline, costs);
   return timeline;
 }
 
@@ -84,13 +89,13 @@ Timeline checked_timeline(const CostModel& costs, const Schedule& schedule,
                           const CostChange& change = {}) {
   const Costs typical = price(costs, schedule, change);
   check_length(schedule, typical);
-  return after_input(simulate_priced(costs, schedule, typical, change), costs);
+  return simulate_priced(costs, schedule, typical, change);
 }
 
 /// For who asks for lengths alone.
 Timeline timeline_for_lengths(const CostModel& costs, const Schedule& schedule) {
   if (!slowest_rank_decides(costs) || different_ranks(schedule, costs.ranks) > 1)
-    return checked_timeline(costs, schedule);
+    return after_input(checked_timeline(costs, schedule), costs);
   Costs typical = costs.price(schedule);
   check_length(schedule, typical);
   return after_input(
@@ -114,9 +119,13 @@ Timeline simulate_ranks(const CostModel& costs, const Schedule& schedule) {
 Step predict(const CostModel& costs, const Training& training, Schedule schedule) {
   Step step{training, std::move(schedule), {}, {}};
   step.timeline = checked_timeline(costs, step.schedule);
+  const Duration wait = input_wait(step.timeline, costs);
+  step.timeline.end += wait;
   if (different_ranks(step.schedule, costs.ranks) > 1)
     step.schedule = schedule_of_rank(std::move(step.schedule), 0);
   step.metrics = measure(step.schedule, step.timeline);
+  step.metrics.input_wait = wait;
+  if (wait > Duration::zero()) step.metrics.bound = Bound::input;
   return step;
 }
 
@@ -125,7 +134,7 @@ Duration step_length(const CostModel& costs, const Schedule& schedule) {
 }
 
 Duration step_length(const CostModel& costs, const Schedule& schedule, const CostChange& change) {
-  return checked_timeline(costs, schedule, change).end.time_since_epoch();
+  return after_input(checked_timeline(costs, schedule, change), costs).end.time_since_epoch();
 }
 
 Duration communication_length(const CostModel& costs, const Schedule& schedule) {

@@ -193,6 +193,65 @@ TEST_CASE("the quoted accuracy says where its rows compute in another number for
           Catch::Contains("; they compute in fp32 and tf32, this scenario in bf16. "));
 }
 
+TEST_CASE("rows of another number format are of no step's kind", "[tools][band]") {
+  const auto rows = [](std::size_t count, double error) { return std::vector(count, error); };
+  const std::vector<KnownErrors> all{
+      {"a", "h100", "nvlink", 2, FittedOn::laws, rows(16, 0.01), DType::fp32},
+      {"b", "b200", "nvlink", 2, FittedOn::laws, rows(4, -0.2), DType::fp32},
+      {"c", "h100", "nvlink", 4, FittedOn::laws, rows(8, 0.05), DType::bf16}};
+  const auto known = [&](int ranks, std::optional<DType> compute) {
+    return *known_accuracy(all, {"h100", "nvlink", ranks, FittedOn::laws, compute});
+  };
+  const KnownAccuracy same = known(2, DType::fp32);
+  CHECK(same.subject == "Predictions of this kind");
+  CHECK(same.rows == 16);
+  CHECK(same.band.high == Approx(1 / 1.01));
+  // On two ranks nothing was measured in fp16: all twenty rows over such a link, of which one at
+  // either end is left out. They took 1 / 0.8 times what was predicted at most.
+  const KnownAccuracy other = known(2, DType::fp16);
+  CHECK(other.subject == "Predictions over such a link");
+  CHECK(other.on_device == ", 16 of the 20 rows on h100,");
+  CHECK(other.rows == 20);
+  CHECK(other.band.high == Approx(1.25));
+  CHECK_THAT(other.rows_of, Catch::EndsWith("; they compute in fp32, this scenario in fp16"));
+  // In bf16 any number of ranks goes before other devices.
+  CHECK(known(2, DType::bf16).subject == "Predictions of this kind");
+  CHECK(known(2, DType::bf16).rows == 8);
+  CHECK(known(2, DType::bf16).band.high == Approx(1 / 1.05));
+  // Of a format that nobody knows nothing is known against a row.
+  CHECK(known(2, std::nullopt).rows == 16);
+}
+
+TEST_CASE("a step in bf16 on two H100 has another band than one in fp32", "[tools][band]") {
+  const auto width_in = [](const char* compute) {
+    const Json step = ddpsim({"run", first_example, "--device", "h100-sxm", "--link", "nvlink4",
+                              "--ranks", "2", "--set", "compare=[bucketed]", "--set",
+                              std::string("workload.compute=") + compute, "--json", "-"})
+                          .json()["results"][0];
+    return (step["step_high_ms"].get<double>() - step["step_low_ms"].get<double>()) /
+           step["step_ms"].get<double>();
+  };
+  // All rows on two H100 are in fp32. In bf16 those on B200, which took 1.05 to 1.14 times what was
+  // predicted, and those on V100, which took less, count as well.
+  CHECK(width_in("fp32") < 0.04);
+  CHECK(width_in("bf16") > 0.1);
+}
+
+TEST_CASE("rows of one rank are not called predictions of all kinds", "[tools][band]") {
+  const Catalogue catalogue("described,h200,,1,fp32,0.1 0 0 0 0 0 0 0.1,a\n");
+  const auto said = [&](const Words& more) {
+    Words words{"run", gpt2_description};
+    words.insert(words.end(), more.begin(), more.end());
+    return joined(catalogue.ddpsim(words).out);
+  };
+  CHECK_THAT(said({"--cluster", "dgx-h100"}),
+             Catch::Contains("Too few rows of this kind were measured; predictions of steps of one "
+                             "rank, which do not communicate, none of them on h100-sxm, were ") &&
+                 !Catch::Contains("of all kinds"));
+  CHECK_THAT(said({"--device", "h100-sxm", "--ranks-per-node", "1"}),
+             Catch::Contains("Predictions of one rank, none of them on h100-sxm, were "));
+}
+
 TEST_CASE("what no row is known of has no band", "[tools][band]") {
   const Catalogue nothing("profile,cpu,ethernet,2,fp32,0.1,a\n");
   const Json run = nothing.ddpsim({"run", first_example, "--json", "-"}).json();

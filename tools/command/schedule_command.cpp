@@ -7,6 +7,7 @@
 #include "tools/command/plugin_flag.hpp"
 #include "tools/kineto/trace.hpp"
 #include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/said_notes.hpp"
 #include "tools/report/reports/schedule_report.hpp"
 #include "tools/report/writers/csv.hpp"
 #include "tools/report/writers/json_writer.hpp"
@@ -59,7 +60,10 @@ int schedule_command(const std::vector<std::string>& arguments) {
   const Scenario scenario = read_scenario(options.files[0], options.set);
   if (!plugin.files.empty()) check_plugins(plugins, scenario.training);
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
-  if (!options.quiet) add_notes(cluster_notes(scenario, options.set));
+  if (!options.quiet) {
+    add_notes(cluster_notes(scenario, options.set));
+    add_notes(fit_notes(priced));
+  }
   std::optional<int> steps_asked;
   if (options.values.count("steps") > 0) steps_asked = count;
   const ConsecutiveSteps steps = scheduled_steps(priced.model, scenario.training, steps_asked);

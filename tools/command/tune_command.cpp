@@ -153,7 +153,10 @@ int tune_command(const std::vector<std::string>& arguments) {
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
   const bool noted = !options.quiet || !options.json.empty();
   std::vector<std::string> notes;
-  if (noted) notes = scenario_notes(scenario, options.files.front(), options.set);
+  if (noted) {
+    notes = scenario_notes(scenario, options.files.front(), options.set);
+    add_each_once(notes, fit_notes(priced));
+  }
   if (!options.quiet) add_notes(notes);
   TuneOptions tuning_options = tune_options(flags.request, scenario);
   Progress progress(options.quiet);
@@ -172,7 +175,7 @@ int tune_command(const std::vector<std::string>& arguments) {
     add_each_once(notes, unfit);
   }
 
-  const Knowledge knowledge = knowledge_of(scenario, priced.fit);
+  const Knowledge knowledge = knowledge_of(scenario, priced);
   Pages pages(options, {flags.buckets});
   if (pages.wanted()) {
     Page page = tune_page(scenario, tuning, tuning_options, knowledge);

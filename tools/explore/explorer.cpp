@@ -20,6 +20,7 @@
 #include "tools/report/records/step_fields.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/run_report.hpp"
+#include "tools/report/reports/said_notes.hpp"
 #include "tools/report/writers/json_writer.hpp"
 #include "tools/report/writers/output.hpp"
 #include "tools/study/comparison.hpp"
@@ -197,6 +198,7 @@ std::string Explorer::answer(const std::string& asked) const {
                        {"text", position.text},
                        {"unavailable", position.unavailable}};
     std::vector<std::string> notes = cluster_notes(run.scenario, settings);
+    add_each_once(notes, fit_notes(run.priced));
     for (std::string& line : run_warnings(run)) notes.push_back(std::move(line));
     std::string json = one_line({{"record", record_of(run, notes)},
                                  {"settings", std::move(set)},

@@ -7,7 +7,7 @@ namespace ddpsim {
 Comparison::Comparison(Scenario read, bool laws_only)
     : scenario(std::move(read)),
       priced(price_calibrated(scenario, laws_only)),
-      knowledge(knowledge_of(scenario, priced.fit)) {
+      knowledge(knowledge_of(scenario, priced)) {
   none = step(Strategy::none);
   naive = step(Strategy::naive);
   for (const Strategy strategy : scenario.compare)

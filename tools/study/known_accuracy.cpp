@@ -152,12 +152,27 @@ KnownAccuracy summary_of(const std::vector<const KnownErrors*>& chosen, std::str
   return accuracy;
 }
 
+constexpr const char* all_kinds =
+    "Too few rows of this kind were measured; predictions of all kinds";
+constexpr const char* all_of_one_rank =
+    "Too few rows of this kind were measured; predictions of steps of one rank, which "
+    "do not communicate";
+
+/// Is a row's number format another than that of the predicted step? Where one of them is not
+/// known, nothing is known against the row.
+bool is_known_to_differ(std::optional<DType> row, std::optional<DType> predicted) {
+  return row && predicted && *row != *predicted;
+}
+
 /// The accuracy of rows that were predicted from the same; none: there is no such row.
 std::optional<KnownAccuracy> accuracy_of_kind(const std::vector<KnownErrors>& all,
                                               const PredictionKind& kind) {
   const auto device = [&](const KnownErrors& each) { return each.device == kind.device; };
   const auto link = [&](const KnownErrors& each) { return each.link == kind.link; };
   const auto ranks = [&](const KnownErrors& each) { return each.ranks == kind.ranks; };
+  const auto of_this_kind = [&](const KnownErrors& each) {
+    return device(each) && link(each) && !is_known_to_differ(each.compute, kind.compute);
+  };
   struct Wanted {
     std::function<bool(const KnownErrors&)> includes;
     const char* subject;
@@ -165,14 +180,12 @@ std::optional<KnownAccuracy> accuracy_of_kind(const std::vector<KnownErrors>& al
   const char* of_link =
       kind.ranks == 1 ? "Predictions of one rank" : "Predictions over such a link";
   const std::array<Wanted, 5> widening{{
-      {[&](const KnownErrors& each) { return device(each) && link(each) && ranks(each); },
+      {[&](const KnownErrors& each) { return of_this_kind(each) && ranks(each); },
        "Predictions of this kind"},
-      {[&](const KnownErrors& each) { return device(each) && link(each); },
-       "Predictions of this kind"},
+      {of_this_kind, "Predictions of this kind"},
       {[&](const KnownErrors& each) { return link(each) && ranks(each); }, of_link},
       {link, of_link},
-      {[](const KnownErrors&) { return true; },
-       "Too few rows of this kind were measured; predictions of all kinds"},
+      {[](const KnownErrors&) { return true; }, all_kinds},
   }};
   std::vector<const KnownErrors*> chosen;
   std::string subject;
@@ -188,6 +201,9 @@ std::optional<KnownAccuracy> accuracy_of_kind(const std::vector<KnownErrors>& al
     if (rows >= enough_rows) break;
   }
   if (chosen.empty()) return std::nullopt;
+  const bool of_one_rank =
+      std::ranges::all_of(chosen, [](const KnownErrors* each) { return each->ranks == 1; });
+  if (subject == all_kinds && of_one_rank) subject = all_of_one_rank;
   return summary_of(chosen, std::move(subject), kind);
 }
 
@@ -280,8 +296,9 @@ std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::op
   return kind ? known_accuracy(all_known_errors(), *kind) : std::nullopt;
 }
 
-Knowledge knowledge_of(const Scenario& scenario, const std::optional<Fit>& fit) {
-  return {known_from(scenario, fit), accuracy_of(scenario, fit)};
+Knowledge knowledge_of(const Scenario& scenario, const CalibratedModel& priced) {
+  return {known_from(scenario, priced.fit),
+          priced.others.empty() ? accuracy_of(scenario, priced.fit) : std::nullopt};
 }
 
 std::string sentence(const KnownAccuracy& accuracy) {

@@ -53,10 +53,11 @@ struct KnownAccuracy {
   /// another number format than the prediction's step does, that.
   std::string rows_of;
 };
-/// The accuracy on rows of the same device, kind of link and number of ranks; if fewer than eight,
-/// of any number of ranks above one; then of any device by that kind of link, with the same ranks
-/// and with any; then of all rows that were predicted from what these were. Where no described
-/// model was measured, of rows by the laws, and the subject says so. None: there is no such row.
+/// The accuracy on rows of the same device, number format, kind of link and number of ranks; if
+/// fewer than eight, of any number of ranks above one; then of any device and format by that kind
+/// of link, with the same ranks and with any; then of all rows that were predicted from what these
+/// were, and if all of those are of one rank, the subject says it. Where no described model was
+/// measured, of rows by the laws, and the subject says so. None: there is no such row.
 std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
                                             const PredictionKind& kind);
 
@@ -70,7 +71,8 @@ struct Knowledge {
   FittedOn from = FittedOn::laws;
   std::optional<KnownAccuracy> accuracy{};
 };
-Knowledge knowledge_of(const Scenario& scenario, const std::optional<Fit>& fit);
+/// Of a fit to rows that were measured of something else (carried_fit.hpp) no accuracy is known.
+Knowledge knowledge_of(const Scenario& scenario, const CalibratedModel& priced);
 
 /// Two sentences: "Predictions of this kind were 1.8 % off in the median (9 in 10 within 4.6 %) on
 /// 23 measured rows of 4 setups: h100-sxm, nvlink, 2 to 8 ranks, nothing fitted. Nine in ten of

@@ -93,6 +93,7 @@ CalibratedModel price_calibrated(const Scenario& scenario, bool laws_only) {
   const std::vector<CalibrationRow> rows = measured_rows(scenario);
   priced.fit = fit_chosen(rows, calibrating(rows, scenario.measured->calibrate_on));
   apply(*priced.fit, priced.model.costs);
+  priced.others = other_than_measured(scenario);
   if (scenario.times.forward || scenario.times.backward)
     priced.fit->notes.emplace_back("the measured rows are used, and workload.times is not");
   return priced;

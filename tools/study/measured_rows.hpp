@@ -6,6 +6,7 @@
 #include "model/scenario/scenario.hpp"
 #include "scenarios/reader/text/settings.hpp"
 #include "sim/predict/fit.hpp"
+#include "tools/study/carried_fit.hpp"
 
 namespace ddpsim {
 
@@ -29,6 +30,8 @@ struct CalibratedModel {
   /// The fit to the measured rows; none if the scenario has no such rows, or the laws alone were
   /// asked for.
   std::optional<Fit> fit;
+  /// In what the scenario is another than what those rows are of.
+  std::vector<OtherThanMeasured> others{};
 };
 
 /// Prices a scenario; calibrated on the measured rows its file allows, unless `laws_only`.

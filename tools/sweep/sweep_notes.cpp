@@ -7,6 +7,7 @@
 #include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/said_notes.hpp"
+#include "tools/study/carried_fit.hpp"
 #include "tools/study/file_notes.hpp"
 #include "tools/study/point_notes.hpp"
 
@@ -17,7 +18,12 @@ std::vector<std::string> notes_at(const Sweep& sweep, const std::vector<Setting>
   std::vector<Setting> settings = sweep.set;
   settings.insert(settings.end(), here.begin(), here.end());
   try {
-    return cluster_notes(read_scenario(sweep.file, settings), settings);
+    const Scenario scenario = read_scenario(sweep.file, settings);
+    std::vector<std::string> notes = cluster_notes(scenario, settings);
+    if (sweep.laws_only) return notes;
+    if (const auto others = other_than_measured(scenario); !others.empty())
+      notes.push_back(carried_fit_note_at_point(others));
+    return notes;
   } catch (const InputError&) {             // the point's row says so
   } catch (const std::invalid_argument&) {  // likewise, of a law
   }

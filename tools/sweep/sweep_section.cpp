@@ -27,7 +27,8 @@ std::string accuracy_at(const Sweep& sweep, std::size_t point) {
   std::vector<Setting> settings = sweep.set;
   for (Setting& setting : sweep.grid.settings(point)) settings.push_back(std::move(setting));
   const Scenario scenario = read_scenario(sweep.file, settings);
-  const auto accuracy = accuracy_of(scenario, price_calibrated(scenario, sweep.laws_only).fit);
+  const auto accuracy =
+      knowledge_of(scenario, price_calibrated(scenario, sweep.laws_only)).accuracy;
   return accuracy ? " " + sentence(*accuracy) : "";
 }
 

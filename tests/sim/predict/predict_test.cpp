@@ -67,6 +67,29 @@ TEST_CASE("no step is shorter than its batches take to be made", "[sim][predict]
   CHECK(tuned() == 30ms);
 }
 
+TEST_CASE("a wait for batches hides no communication", "[sim][predict]") {
+  StepModel model = three_layers();
+  model.costs.least_step = 20ms;
+  const auto metrics_of = [&](Strategy strategy) {
+    return predict(model, timed::training_of(strategy)).metrics;
+  };
+  // 18 ms of computation; with overlap one all-reduce of 1 ms is exposed, naively all three are.
+  const StepMetrics none = metrics_of(Strategy::none), overlap = metrics_of(Strategy::overlap),
+                    naive = metrics_of(Strategy::naive);
+  CHECK(none.input_wait == 2ms);
+  CHECK(none.bound == Bound::input);
+  CHECK(overlap.step == 20ms);
+  CHECK(overlap.input_wait == 1ms);
+  CHECK(overlap.bound == Bound::input);
+  CHECK(exposed(overlap, none) == 1ms);
+  CHECK(overlap_ratio(overlap, none) == Approx(2.0 / 3));
+  CHECK(naive.step == 21ms);
+  CHECK(naive.input_wait == 0ms);
+  CHECK(naive.bound != Bound::input);
+  CHECK(exposed(naive, none) == 3ms);
+  CHECK(overlap_ratio(naive, none) == 0);
+}
+
 TEST_CASE("only the last gradient cannot hide", "[sim][predict]") {
   // Gradients at 10, 14 and 18 ms, reduced in 1 ms each: the last one until 19.
   CHECK(step_of(three_layers(), Strategy::overlap) == 19ms);

@@ -47,6 +47,12 @@ inline constexpr Field lost_launches_ms =
              "handover of collectives to the thread that communicates.",
              Better::low)
         .with(thousandths);
+inline constexpr Field lost_input_ms =
+    ms_field("lost_input_ms", "input",
+             "Lost to waiting for batches, which a node makes for all of its ranks "
+             "(training.input); what one rank by itself waits for its own is not in it.",
+             Better::low)
+        .with(thousandths);
 inline constexpr Field lost_rest_ms =
     ms_field("lost_rest_ms", "rest",
              "What is left: the host's waits for the device and for other ranks. Negative where "
@@ -57,6 +63,6 @@ inline constexpr Field lost_rest_ms =
 
 inline constexpr std::array of_loss{&one_rank_ms,      &lost_slowest_rank_ms, &lost_interference_ms,
                                     &lost_transfer_ms, &lost_latency_ms,      &lost_copies_ms,
-                                    &lost_launches_ms, &lost_rest_ms};
+                                    &lost_launches_ms, &lost_input_ms,        &lost_rest_ms};
 
 }  // namespace ddpsim::fields

@@ -94,7 +94,8 @@ inline constexpr Field scaling_efficiency_node = ratio_field(
     Better::high, tenths_of_percent);
 inline constexpr Field communication_share = ratio_field(
     "communication_share", "comm share",
-    "The share of the step that goes away without communication: exposed_ms over step_ms.",
+    "The share of the step that goes away without communication: exposed_ms over step_ms, unless "
+    "one of the two steps waits for its batches.",
     Better::low, tenths_of_percent);
 inline constexpr Field fits_device{.name = "fits_device",
                                    .label = "fits",

@@ -1,14 +1,21 @@
 #include "tools/report/reports/band_report.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "tools/report/records/step_fields.hpp"
 
 namespace ddpsim {
 
-Record band_record(const Knowledge& knowledge, Duration step) {
+Duration least_step(const Scenario& scenario) {
+  return scenario.training.least_step(scenario.cluster.ranks_per_node.largest());
+}
+
+Record band_record(const Knowledge& knowledge, Duration step, Duration least) {
   const auto end = [&](double factor) {
-    return knowledge.accuracy ? FieldValue(factor * in_ms(step)) : FieldValue();
+    return knowledge.accuracy ? FieldValue(std::max(factor * in_ms(step), in_ms(least)))
+                              : FieldValue();
   };
   const Band band = knowledge.accuracy ? knowledge.accuracy->band : Band{};
   return Record()
@@ -20,12 +27,13 @@ Record band_record(const Knowledge& knowledge, Duration step) {
 std::string bands_text(const Comparison& run) {
   if (!run.knowledge.accuracy) return "";
   const Band& band = run.knowledge.accuracy->band;
+  const double least = in_ms(least_step(run.scenario));
   std::string text;
   for (const NamedStep& each : run.named()) {
     const double step = in_ms(each.step->metrics.step);
     text +=
         fmt::format("{}{} {:.2f} to {:.2f} ms", text.empty() ? "In proportion, steps take: " : "; ",
-                    each.name, band.low * step, band.high * step);
+                    each.name, std::max(band.low * step, least), std::max(band.high * step, least));
   }
   return text + ".";
 }

@@ -7,9 +7,14 @@
 
 namespace ddpsim {
 
+/// For how long a node makes the batches of its ranks (training.input): no step of the scenario is
+/// shorter. Zero: they are ready.
+Duration least_step(const Scenario& scenario);
+
 /// What a step is predicted from, and the band around it: fields::band_low_ms, band_high_ms and
-/// known_from. The ends are nothing where it is not known how far such predictions were off.
-Record band_record(const Knowledge& knowledge, Duration step);
+/// known_from. The ends are nothing where it is not known how far such predictions were off, and
+/// neither is below `least`, which the user gave.
+Record band_record(const Knowledge& knowledge, Duration step, Duration least);
 
 /// "In proportion, steps take: naive 107.12 to 127.35 ms; bucketed, 25 MiB 101.70 to 120.92 ms.":
 /// the band of each step; "" where none is known.

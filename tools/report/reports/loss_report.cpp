@@ -6,6 +6,7 @@
 
 #include "tools/report/records/loss_fields.hpp"
 #include "tools/report/records/step_fields.hpp"
+#include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 
 namespace ddpsim {
@@ -26,13 +27,16 @@ Record loss_record(const StepLoss& loss) {
       .add(fields::lost_latency_ms, part(Loss::latency))
       .add(fields::lost_copies_ms, part(Loss::copies))
       .add(fields::lost_launches_ms, part(Loss::launches))
+      .add(fields::lost_input_ms, part(Loss::input))
       .add(fields::lost_rest_ms, part(Loss::rest));
 }
 
 Table loss_table(const Comparison& run, const std::vector<StepLoss>& losses) {
   static constexpr Field step = fields::step_ms.labelled("step").with(fields::thousandths);
   Table table{{fields::strategy_in_words, step}};
-  for (const Field* field : fields::of_loss) table.columns.push_back(*field);
+  const bool input = least_step(run.scenario) > Duration::zero();
+  for (const Field* field : fields::of_loss)
+    if (input || field != &fields::lost_input_ms) table.columns.push_back(*field);
   table.title =
       "what each step loses (ms): the step is that of one rank by itself and all parts behind it";
   const auto add = [&](const Step& each, const StepLoss& loss) {
@@ -52,6 +56,7 @@ Table loss_table(const Comparison& run, const std::vector<StepLoss>& losses) {
       "kernels; launches: the host's time for these and for hooks;\nrest: the host's waits; "
       "negative where a strategy computes less\nwhat either of two causes would take away counts "
       "half for each, so that a change below may save more than the part here\n";
+  if (input) table.notes += "input: the wait for batches, which a node makes for all its ranks\n";
   if (const std::string slowest = slowest_rank_text(run.scenario); !slowest.empty())
     table.notes += "slowest rank: " + slowest + "\n";
   if (const std::string assumed = assumed_interference_text(run.scenario); !assumed.empty())

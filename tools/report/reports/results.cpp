@@ -70,11 +70,28 @@ Record figures_of(const Result& result) {
   return record;
 }
 
-/// Even without communication a step ends with the slowest rank.
+/// Even without communication a step ends with the slowest rank, and when its next batches are
+/// there.
 std::string wait_in_none(const Result& result) {
-  const Duration wait = result.none->step - result.one_rank;
-  if (result.one_rank == Duration::zero() || wait <= Duration::zero()) return "";
-  return fmt::format(", {:.2f} of it the wait for the slowest rank", in_ms(wait));
+  const Duration slowest = result.none->working() - result.one_rank,
+                 input = result.none->input_wait;
+  std::string waits;
+  if (result.one_rank > Duration::zero() && slowest > Duration::zero())
+    waits = fmt::format(", {:.2f} of it the wait for the slowest rank", in_ms(slowest));
+  if (input > Duration::zero())
+    waits += fmt::format("{} {:.2f} {}the wait for batches", waits.empty() ? "," : " and",
+                         in_ms(input), waits.empty() ? "of it " : "");
+  return waits;
+}
+
+/// What exposed communication is. A step is exposed by what it works for longer.
+std::string exposed_text(const std::vector<Result>& results) {
+  const bool input = std::ranges::any_of(results, [](const Result& result) {
+    return result.none->input_wait > Duration::zero() ||
+           result.step->metrics.input_wait > Duration::zero();
+  });
+  return fmt::format("Exposed is how much longer a step is than that{}",
+                     input ? ", the wait for batches left out of both" : "");
 }
 
 }  // namespace
@@ -166,7 +183,7 @@ Record run_row(const Comparison& run, const Result& result) {
       .add(fields::peak_memory_bytes,
            memory_of(scenario, result.step->training, result.step->schedule).peak.count)
       .add(throughput_record(scenario, result))
-      .add(band_record(run.knowledge, result.step->metrics.step));
+      .add(band_record(run.knowledge, result.step->metrics.step, least_step(scenario)));
   return record;
 }
 
@@ -193,14 +210,13 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
     table.add(record);
   }
   page.add(std::move(table));
-  page.add(
-      Paragraph{fmt::format("A step without communication takes {:.2f} ms{}. Exposed is how much "
-                            "longer a step is than that; {}.\n{}",
-                            in_ms(results.front().none->step), wait_in_none(results.front()),
-                            scenario.cluster.ranks() > 1
-                                ? "speedup is how many times as fast as naive it is"
-                                : "one rank averages with nobody: there is no speedup over naive",
-                            memory_text(scenario, steps))});
+  page.add(Paragraph{fmt::format(
+      "A step without communication takes {:.2f} ms{}. {}; {}.\n{}",
+      in_ms(results.front().none->step), wait_in_none(results.front()), exposed_text(results),
+      scenario.cluster.ranks() > 1
+          ? "speedup is how many times as fast as naive it is"
+          : "one rank averages with nobody: there is no speedup over naive",
+      memory_text(scenario, steps))});
   page.add(throughput_table(scenario, results));
   page.add(Drawing{[steps](PageWidth width) { return timeline_chart(steps, width); }});
   return page;

@@ -86,14 +86,13 @@ std::vector<std::string> run_warnings(const Comparison& run) {
                     run.scenario.name, strategy_label(result.step->training), 100 * *hfu->number(),
                     shown_name(run.scenario.cluster.device.name, "device")));
   }
-  const Duration input =
-      run.scenario.training.least_step(run.scenario.cluster.ranks_per_node.largest());
   for (const Result& result : run.results())
-    if (input > Duration::zero() && result.step->metrics.step == input)
+    if (result.step->metrics.input_wait > Duration::zero())
       warnings.push_back(fmt::format(
           "{}: a step of {} waits for its batches: a node makes those of its ranks in {:.3f} ms "
-          "(training.input)",
-          run.scenario.name, strategy_label(result.step->training), in_ms(input)));
+          "(training.input); exposed and overlap are of the step without that wait",
+          run.scenario.name, strategy_label(result.step->training),
+          in_ms(least_step(run.scenario))));
   return warnings;
 }
 
@@ -108,7 +107,7 @@ Record run_record(const Comparison& run, const MoreOfSteps& more,
     Record record = asked.buckets ? result_record(run.scenario, results[i])
                                   : record_without_buckets(run.scenario, results[i]);
     record.add(throughput_record(run.scenario, results[i]))
-        .add(band_record(run.knowledge, results[i].step->metrics.step));
+        .add(band_record(run.knowledge, results[i].step->metrics.step, least_step(run.scenario)));
     if (!more.curves.empty())
       record.add(fields::scaling, scaling_records(more.curves[i]))
           .add(fields::scaling_missing,

@@ -26,9 +26,15 @@ std::vector<std::string> scenario_notes(const Scenario& scenario, const std::str
   return notes;
 }
 
+std::vector<std::string> fit_notes(const CalibratedModel& priced) {
+  if (priced.others.empty()) return {};
+  return {carried_fit_note(priced.others)};
+}
+
 std::vector<std::string> run_notes(const Comparison& run, const std::string& file,
                                    const std::vector<Setting>& set) {
   std::vector<std::string> notes = scenario_notes(run.scenario, file, set);
+  add_each_once(notes, fit_notes(run.priced));
   add_each_once(notes, run_warnings(run));
   if (memory_warnings(run.scenario, run.named()).size() == run.compared.size())
     if (std::string advice = memory_advice(file, set); !advice.empty())
@@ -48,9 +54,11 @@ std::vector<std::string> unfit_notes(const Scenario& scenario, const Tuning& tun
   return notes;
 }
 
-std::vector<std::string> tune_notes(const Scenario& scenario, const Tuning& tuning,
-                                    const std::string& file, const std::vector<Setting>& set) {
+std::vector<std::string> tune_notes(const Scenario& scenario, const CalibratedModel& priced,
+                                    const Tuning& tuning, const std::string& file,
+                                    const std::vector<Setting>& set) {
   std::vector<std::string> notes = scenario_notes(scenario, file, set);
+  add_each_once(notes, fit_notes(priced));
   add_each_once(notes, unfit_notes(scenario, tuning, file, set));
   return notes;
 }

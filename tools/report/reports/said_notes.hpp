@@ -16,6 +16,9 @@ namespace ddpsim {
 std::vector<std::string> scenario_notes(const Scenario& scenario, const std::string& file,
                                         const std::vector<Setting>& set);
 
+/// On a fit to measured rows of something else (tools/study/carried_fit.hpp).
+std::vector<std::string> fit_notes(const CalibratedModel& priced);
+
 /// Of `ddpsim run`: those, and notes on its steps and, where none fits the device's memory, on what
 /// would fit.
 std::vector<std::string> run_notes(const Comparison& run, const std::string& file,
@@ -26,9 +29,10 @@ std::vector<std::string> run_notes(const Comparison& run, const std::string& fil
 std::vector<std::string> unfit_notes(const Scenario& scenario, const Tuning& tuning,
                                      const std::string& file, const std::vector<Setting>& set);
 
-/// Of `ddpsim tune`: scenario_notes and unfit_notes.
-std::vector<std::string> tune_notes(const Scenario& scenario, const Tuning& tuning,
-                                    const std::string& file, const std::vector<Setting>& set);
+/// Of `ddpsim tune`: scenario_notes, fit_notes and unfit_notes.
+std::vector<std::string> tune_notes(const Scenario& scenario, const CalibratedModel& priced,
+                                    const Tuning& tuning, const std::string& file,
+                                    const std::vector<Setting>& set);
 
 /// Adds those of `more` that are not among `notes`.
 void add_each_once(std::vector<std::string>& notes, std::vector<std::string> more);

@@ -69,7 +69,7 @@ Record throughput_record(const Scenario& scenario, const Result& result) {
   found.add(fields::scaling_efficiency, share_of(result.one_rank, metrics.step))
       .add(fields::scaling_efficiency_node, share_of(result.one_node, metrics.step))
       .add(fields::communication_share,
-           std::max(0.0, in_seconds(exposed(metrics, *result.none)) / seconds))
+           std::max(0.0, in_seconds(metrics.step - result.none->step) / seconds))
       .add(fields::fits_device,
            fits_value(scenario, memory_of(scenario, training, result.step->schedule)));
   if (const auto samples = samples_of(scenario, training)) {

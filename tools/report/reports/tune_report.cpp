@@ -364,7 +364,7 @@ Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowled
       .add(fields::without_communication_ms, in_ms(tuning.without))
       .add(fields::recommended_cap_bytes, deployed(tuning.advice.choice))
       .add(fields::recommended_step_ms, in_ms(tuning.advice.choice.step))
-      .add(band_record(knowledge, tuning.advice.choice.step))
+      .add(band_record(knowledge, tuning.advice.choice.step, least_step(scenario)))
       .add(fields::pays, tuning.advice.pays)
       .add(fields::partition_proven, tuning.partition_proven)
       .add(fields::best_pair, choice_or_nothing(tuning.best_pair))

@@ -25,6 +25,7 @@
 #include "tools/report/reports/said_notes.hpp"
 #include "tools/report/reports/throughput_report.hpp"
 #include "tools/report/writers/text_writer.hpp"
+#include "tools/study/carried_fit.hpp"
 #include "tools/study/memory_advice.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/point_notes.hpp"
@@ -158,8 +159,9 @@ Record row_record(const VariedRun& varied, const Step& step, const VariedRun& fi
   row.add(fields::strategy, name_in_table(varied, step.training))
       .add(fields::step_ms, in_ms(lasts))
       .add(fields::against_first, against)
-      .add(band_record(varied.run.knowledge, lasts))
-      .add(fields::exposed_ms, in_ms(lasts - varied.run.none.metrics.step))
+      .add(band_record(varied.run.knowledge, lasts, least_step(varied.run.scenario)))
+      .add(fields::exposed_ms,
+           in_ms(exposed(metrics, varied.run.none.metrics) + lasts - metrics.step))
       .add(fields::communication_ms, in_ms(metrics.communication))
       .add(fields::collectives, metrics.collectives)
       .add(fields::wire_bytes, step.schedule.ranks > 1 ? metrics.wire.count : 0)
@@ -417,12 +419,14 @@ List varied_records(const Variants& variants, const std::vector<Setting>& set) {
   for (const VariedRun& varied : variants.runs) {
     std::vector<std::string> notes = of_all;
     add_each_once(notes, notes_of(varied, set));
+    add_each_once(notes, fit_notes(varied.run.priced));
     add_each_once(notes, run_warnings(varied.run));
     List results;
     for (const Result& result : varied.run.results())
       results.emplace_back(result_record(varied.run.scenario, result)
                                .add(throughput_record(varied.run.scenario, result))
-                               .add(band_record(varied.run.knowledge, result.step->metrics.step)));
+                               .add(band_record(varied.run.knowledge, result.step->metrics.step,
+                                                least_step(varied.run.scenario))));
     all.emplace_back(run_record(varied.run.scenario, notes, std::move(results))
                          .add(fields::set, texts_of(varied.settings)));
   }
@@ -487,7 +491,12 @@ std::vector<std::string> price_notes(const Variants& variants) {
 
 std::vector<std::string> varied_notes(const Variants& variants, const std::vector<Setting>& set) {
   PointNotes notes;
-  for (const VariedRun& varied : variants.runs) notes.add(varied.settings, notes_of(varied, set));
+  for (const VariedRun& varied : variants.runs) {
+    std::vector<std::string> here = notes_of(varied, set);
+    if (const auto& others = varied.run.priced.others; !others.empty())
+      here.push_back(carried_fit_note_at_point(others));
+    notes.add(varied.settings, here);
+  }
   for (const RefusedRun& refused : variants.refused) notes.add(refused.settings, {});
   return notes.lines(variants.runs.size() + variants.refused.size());
 }

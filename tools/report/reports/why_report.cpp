@@ -109,9 +109,12 @@ void add_buckets(Page& page, const Scenario& scenario, const NamedStep& named,
   std::vector<ExposedBucket> buckets = why_exposed(step.schedule, step.timeline, step.metrics);
   std::string said = fmt::format("{}: {} of {} buckets are exposed, {} ms", label, buckets.size(),
                                  step.schedule.buckets.size(), precise_ms(sum_of(buckets)));
-  if (none != nullptr)
-    said += fmt::format("; the step is {} ms longer than without communication",
+  if (none != nullptr) {
+    const bool waits = (step.metrics.input_wait + none->input_wait) > Duration::zero();
+    said += fmt::format("; the step{} is {} ms longer than without communication",
+                        waits ? ", without waits for batches," : "",
                         precise_ms(exposed(step.metrics, *none)));
+  }
   if (buckets.empty()) return page.add(Paragraph{said});
   Table table = buckets_table(scenario, step, std::move(buckets));
   table.title = said;

@@ -1,0 +1,203 @@
+// A fit to measured rows, where settings make the scenario another than what was measured.
+
+#include "tools/study/carried_fit.hpp"
+
+#include <sstream>
+
+#include <catch2/catch.hpp>
+
+#include "scenarios/reader/scenario/scenario_reader.hpp"
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// Two H100 by NVLink, of whose steps one row was measured.
+std::string scenario_with(const std::string& measured) {
+  return "workload: {model: gpt2, batch: 8, sequence: 512, dtype: fp32, compute: bf16, optimizer: "
+         "adamw}\n"
+         "cluster: {device: h100-sxm, ranks_per_node: 2, intra_node: nvlink4}\n"
+         "compare: [none, bucketed]\n"
+         "measured: {" +
+         measured + "}\n";
+}
+
+const std::string of_none = "calibrate_on: [none], rows: [{strategy: none, step: 90 ms}]";
+const std::string of_naive = "calibrate_on: [naive], rows: [{strategy: naive, step: 95 ms}]";
+const std::string of_one_rank =
+    "calibrate_on: [none], rows: [{strategy: none, step: 50 ms, set: {workload.batch: 4, "
+    "cluster.ranks_per_node: 1}}]";
+
+class Fitted {
+ public:
+  explicit Fitted(const std::string& measured)
+      : file_(scratch_.write("s.yaml", scenario_with(measured)).string()) {}
+
+  const std::string& file() const { return file_; }
+  std::string json_file() const { return scratch_.path("s.json").string(); }
+
+  /// "device h100-sxm a100-80; batch 8 16", for these settings.
+  std::string differences(const std::vector<Setting>& settings) const {
+    std::string text;
+    for (const OtherThanMeasured& other : other_than_measured(read_scenario(file_, settings)))
+      text += (text.empty() ? "" : "; ") + other.what + ' ' + other.measured + ' ' + other.here;
+    return text;
+  }
+
+  Outcome run(Words more) const {
+    more.insert(more.begin(), {"run", file_});
+    Outcome outcome = ddpsim(more);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome;
+  }
+
+ private:
+  Scratch scratch_;
+  std::string file_;
+};
+
+constexpr const char* usual_errors = "off in the median";
+constexpr const char* fit_line = "calibrated on the measured rows: ";
+constexpr const char* carried = "the measured rows are of ";
+
+/// The text with its lines joined, for a page breaks them where it likes.
+std::string words_of_page(const std::string& text) {
+  std::istringstream words(text);
+  std::string line;
+  for (std::string word; words >> word;) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
+}  // namespace
+
+TEST_CASE("what rows were measured of is the scenario's file without settings",
+          "[tools][carried_fit]") {
+  const Fitted none(of_none), naive(of_naive);
+  for (const Fitted* each : {&none, &naive}) {
+    CHECK(each->differences({}).empty());
+    CHECK(each->differences({{"training.bucket_cap", "1 MiB"}, {"compare", "[naive]"}}).empty());
+    CHECK(each->differences({{"workload.batch", "8"}}).empty());
+    CHECK(each->differences({{"workload.batch", "16"}}) == "batch 8 16");
+    CHECK(each->differences({{"workload.compute", "fp32"}}) == "compute bf16 fp32");
+    CHECK(each->differences({{"workload.sequence", "256"}}) == "sequence 512 256");
+    CHECK(each->differences({{"workload.optimizer", "sgd"}}) == "optimizer adamw sgd");
+    CHECK(each->differences({{"workload.model", "gpt2-xl"}}) == "model gpt2 gpt2-xl");
+    CHECK(each->differences({{"cluster.device", "h100-pcie"}}) == "device h100-sxm h100-pcie");
+    CHECK(each->differences({{"workload.batch", "4"}, {"workload.compute", "fp32"}}) ==
+          "compute bf16 fp32; batch 8 4");
+  }
+  // Ranks and links change nothing in steps that do not communicate.
+  const std::vector<Setting> wider{{"cluster.ranks_per_node", "8"}};
+  CHECK(none.differences(wider).empty());
+  CHECK(naive.differences(wider) == "ranks 2 8");
+  CHECK(none.differences({{"cluster.intra_node", "pcie5"}}).empty());
+  CHECK(naive.differences({{"cluster.intra_node", "pcie5"}}) == "link nvlink4 pcie5");
+  const std::vector<Setting> nodes{{"cluster.nodes", "2"}, {"cluster.inter_node", "ib-ndr"}};
+  CHECK(none.differences(nodes).empty());
+  CHECK(naive.differences(nodes) == "ranks 2 4 on 2 nodes; link nvlink4 ib-ndr");
+}
+
+TEST_CASE("a row with keys of its own was measured as it says", "[tools][carried_fit]") {
+  const Fitted one(of_one_rank);
+  CHECK(one.differences({}).empty());
+  CHECK(one.differences({{"workload.batch", "4"}}).empty());
+  CHECK(one.differences({{"workload.batch", "2"}}) == "batch 4 2");
+}
+
+TEST_CASE("the side of pictures is part of what was measured", "[tools][carried_fit]") {
+  const Scratch scratch;
+  const std::string file =
+      scratch
+          .write("s.yaml",
+                 "workload: {model: resnet50, batch: 8, dtype: fp32, optimizer: sgd}\n"
+                 "cluster: {device: v100, ranks_per_node: 1}\ncompare: [none]\n"
+                 "measured: {calibrate_on: [none], rows: [{strategy: none, step: 90 ms}]}\n")
+          .string();
+  CHECK(other_than_measured(read_scenario(file)).empty());
+  const auto others = other_than_measured(read_scenario(file, {{"workload.image", "448"}}));
+  REQUIRE(others.size() == 1);
+  CHECK(others[0].what == "kernels of");
+  CHECK(others[0].measured != others[0].here);
+}
+
+TEST_CASE("run says what its measured rows are of, and quotes no accuracy of theirs then",
+          "[tools][carried_fit]") {
+  const Fitted none(of_none);
+  const Outcome same = none.run({});
+  CHECK_THAT(words_of_page(same.out), Catch::Contains(fit_line) && Catch::Contains(usual_errors));
+  CHECK_THAT(same.err, !Catch::Contains(carried));
+  const Words fp32{"--set", "workload.compute=fp32"};
+  const Outcome other = none.run(fp32);
+  CHECK_THAT(words_of_page(other.out), Catch::Contains(fit_line) &&
+                                           !Catch::Contains(usual_errors) &&
+                                           !Catch::Contains("In proportion, steps take"));
+  const std::string said = std::string(carried) +
+                           "compute bf16 (here fp32): what is fitted to them may not hold here, "
+                           "and how far such predictions usually are off is not quoted; "
+                           "--laws-only leaves the rows out";
+  CHECK_THAT(other.err, Catch::Contains("note: " + said + "\n"));
+  const Json json = none.run({fp32[0], fp32[1], "-q", "--json", "-"}).json();
+  CHECK(json["notes"] == Json::array({said}));
+  CHECK(json["results"][0]["step_low_ms"].is_null());
+  CHECK(json["results"][0]["step_high_ms"].is_null());
+  // Without the fit nothing is carried.
+  const Outcome laws = none.run({fp32[0], fp32[1], "--laws-only"});
+  CHECK_THAT(laws.err, !Catch::Contains(carried));
+  CHECK_THAT(words_of_page(laws.out), Catch::Contains(usual_errors));
+}
+
+TEST_CASE("a fit of two H100 is not quoted for a node of eight A100", "[tools][carried_fit]") {
+  const std::string seed = shipped("seeds/cs336-xl-2xh100.yaml");
+  for (const char* command : {"run", "schedule"}) {
+    const Outcome outcome =
+        ddpsim({command, seed, "--cluster", "dgx-a100", "--set", "compare=[bucketed]"});
+    CAPTURE(command, outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK_THAT(outcome.err,
+               Catch::Contains(std::string("note: ") + carried +
+                               "device h100-sxm (here a100-80), ranks 2 (here 8) and link nvlink4 "
+                               "(here nvlink3): "));
+    CHECK_THAT(words_of_page(outcome.out),
+               Catch::Contains(fit_line) && !Catch::Contains(usual_errors));
+  }
+  CHECK_THAT(ddpsim({"run", seed}).err, !Catch::Contains(carried));
+  const Fitted naive(of_naive);
+  const Outcome tuned =
+      ddpsim({"tune", naive.file(), "--cluster", "dgx-a100", "--json", naive.json_file()});
+  REQUIRE(tuned.code == 0);
+  CHECK_THAT(tuned.err, Catch::Contains("device h100-sxm (here a100-80), ranks 2 (here 8) and "));
+  CHECK_THAT(words_of_page(tuned.out), Catch::Contains(fit_line) && !Catch::Contains(usual_errors));
+  const Json json = Json::parse(content_of(naive.json_file()));
+  CHECK_THAT(json["notes"].dump(), Catch::Contains(carried));
+  CHECK(json["step_low_ms"].is_null());
+}
+
+TEST_CASE("tables of what varies name the first point to which a fit is carried",
+          "[tools][carried_fit][vary]") {
+  const Fitted none(of_none);
+  const std::string said = std::string("note: ") + carried +
+                           "batch 8, and here is another: what is fitted to them may not hold "
+                           "here, and how far such predictions usually are off is not quoted; "
+                           "--laws-only leaves the rows out (at 2 of 3 points, the first "
+                           "workload.batch=4)\n";
+  const Outcome varied = none.run({"--vary", "workload.batch=8,4,16"});
+  CHECK_THAT(varied.err, Catch::Contains(said));
+  const Outcome swept =
+      ddpsim({"sweep", none.file(), "--vary", "workload.batch=8,4,16", "--json", "-"});
+  CHECK_THAT(swept.err, Catch::Contains(said));
+  for (const Json& row : swept.json()["rows"])
+    CHECK(row["step_low_ms"].is_null() == (row["workload.batch"] != "8"));
+  CHECK_THAT(none.run({"--vary", "workload.batch=8,4,16", "--laws-only"}).err,
+             !Catch::Contains(carried));
+  const Json points = none.run({"--vary", "workload.batch=8,4,16", "-q", "--json", "-"}).json();
+  REQUIRE(points.size() == 3);
+  CHECK(points[0]["notes"] == Json::array());
+  CHECK_FALSE(points[0]["results"][0]["step_low_ms"].is_null());
+  CHECK_THAT(points[2]["notes"].dump(), Catch::Contains("batch 8 (here 16): "));
+  CHECK(points[2]["results"][0]["step_low_ms"].is_null());
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/scenario/scenario.hpp"
+
+namespace ddpsim {
+
+/// Something that measured rows are of, and that is another in the scenario they are fitted to.
+struct OtherThanMeasured {
+  std::string what;      ///< "device", "batch"
+  std::string measured;  ///< "h100-sxm"
+  std::string here;      ///< "a100-80"
+};
+
+/// In what a scenario differs from what the rows that calibrate it were measured of: its file as it
+/// is without settings, with the keys that a row sets itself. Compared are the device, the model,
+/// number formats, batch, sequence, optimizer and the work of a step; and, for rows that
+/// communicate, ranks and the link that decides. Empty: in nothing, or there are no such rows.
+/// Throws InputError where a row's keys do not go with the file.
+std::vector<OtherThanMeasured> other_than_measured(const Scenario& scenario);
+
+/// "the measured rows are of device h100-sxm (here a100-80): what is fitted to them may not hold
+/// here, ...": one sentence; "" where nothing differs.
+std::string carried_fit_note(const std::vector<OtherThanMeasured>& others);
+/// The same for a point of a grid: without the point's own values, so that points which differ in
+/// the same things have the same sentence.
+std::string carried_fit_note_at_point(const std::vector<OtherThanMeasured>& others);
+
+}  // namespace ddpsim
