@@ -82,6 +82,7 @@ class Tuner {
     const Training torch = with_rule(training_, BucketRule::torch);
     Training alone = given;
     alone.strategy = Strategy::none;
+    alone.iteration = 0;
     tuning.without = predict(model_, alone).metrics.step;
     tuning.standard = of_caps(torch, default_first_bucket_cap, default_bucket_cap);
     tuning.given = of_given(given);
@@ -108,8 +109,9 @@ class Tuner {
     progress("errors of link and computation", 0.9);
     std::vector<Choice> candidates = tuning.caps;
     std::erase_if(candidates, [&](const Choice& each) { return !allowed(each.largest); });
-    tuning.standard_allowed = allowed(tuning.standard.largest);
-    tuning.advice = recommend(steps(), model_.costs, options_, candidates, tuning.standard,
+    tuning.other_rule = training_.bucket_rule != BucketRule::torch;
+    tuning.standard_allowed = allowed(tuning.compared().largest);
+    tuning.advice = recommend(steps(), model_.costs, options_, candidates, tuning.compared(),
                               tuning.standard_allowed);
     for (const BucketedSteps& steps : steps_) tuning.evaluated += steps.evaluated();
     tuning.evaluated += tuning.advice.evaluated;
@@ -161,9 +163,10 @@ class Tuner {
     return training.first_bucket_cap;
   }
 
-  /// The scenario's own buckets.
+  /// The scenario's own buckets, in the steady state.
   Choice of_given(Training given) {
     given.strategy = Strategy::bucketed;
+    given.iteration = 0;
     Buckets buckets;
     for (const Bucket& bucket : plan_buckets(works_, given)) buckets.push_back(bucket.parameters);
     Choice made = choice(steps(), std::move(buckets));

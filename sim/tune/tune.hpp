@@ -93,12 +93,18 @@ struct Tuning {
   std::optional<Choice> best_partition;
   bool partition_proven = false;  ///< it meets the lower bound
 
-  bool standard_allowed = true;  ///< is no bucket of DDP's default too large?
+  /// Buckets close by another rule than torch's, so that DDP's default is none of them.
+  bool other_rule = false;
+  bool standard_allowed = true;  ///< is no bucket of what the advice is weighed against too large?
   Advice advice;
   std::uint64_t evaluated = 0;  ///< steps simulated
 
-  /// What the advice saves of the default step.
-  double gain() const { return 1 - in_seconds(advice.choice.step) / in_seconds(standard.step); }
+  /// What the advice is weighed against: DDP's default, or, under another rule, the scenario's
+  /// buckets.
+  const Choice& compared() const { return other_rule ? given : standard; }
+
+  /// What the advice saves of that step.
+  double gain() const { return 1 - in_seconds(advice.choice.step) / in_seconds(compared().step); }
 };
 
 /// Searches. `training` says everything but the buckets, whose rule it has; its strategy is taken
