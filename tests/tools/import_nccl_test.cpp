@@ -436,6 +436,17 @@ TEST_CASE("a log of ranks on several nodes is the network of a ready cluster by 
                              "node, and prices nothing between nodes: ") &&
                  Catch::Contains("--set cluster.inter_node=FILE"));
   CHECK_THAT(imported(log_of_hosts(8, [](int) { return "node-0"; })), !Catch::Contains("\nnodes:"));
+  // A table of one node prices its all-reduces, and none between several nodes.
+  const Outcome between = run(four);
+  CHECK(between.json()["cluster"]["law"] == "nccl");
+  CHECK_THAT(between.err,
+             Catch::Contains("intra_node (link) has a table of all-reduces on one node, which says "
+                             "nothing of all-reduces between 4 nodes: of this link its latency and "
+                             "bandwidth alone are used; ") &&
+                 Catch::Contains("`ddpsim import nccl-tests`"));
+  const Outcome inside = run({"--cluster", "dgx-h100", "--nodes", "1", "--link", "link.yaml"});
+  CHECK(inside.json()["cluster"]["law"] == "table");
+  CHECK_THAT(inside.err, !Catch::Contains("says nothing of"));
 }
 
 TEST_CASE("a log of nodes of unequal size says how many ranks each has",
