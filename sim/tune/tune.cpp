@@ -100,10 +100,11 @@ class Tuner {
     tuning.best_overflow_cap =
         best_of(of_all_caps(with_rule(training_, BucketRule::before_overflow), std::nullopt));
     progress("all pairs of caps", 0.1);
-    if (size() <= (simulated_    ? most_for_simulated_pairs
-                   : contiguous_ ? most_for_pairs
-                                 : most_for_scattered_pairs))
+    if (size() <= most_in_pairs())
       tuning.best_pair = contiguous_ ? best_contiguous_pair() : best_pair();
+    else
+      tuning.why_no_pair = fmt::format("{}pairs are searched for up to {} gradients",
+                                       why_few_in_pairs(), most_in_pairs());
     progress("partitions", 0.7);
     search_partitions(tuning);
     progress("errors of link and computation", 0.9);
@@ -125,6 +126,22 @@ class Tuner {
 
   BucketedSteps& steps() { return steps_.front(); }
   int size() const { return static_cast<int>(sizes_.size()); }
+
+  int most_in_pairs() const {
+    return simulated_    ? most_for_simulated_pairs
+           : contiguous_ ? most_for_pairs
+                         : most_for_scattered_pairs;
+  }
+
+  /// Why those are fewer than usual.
+  std::string why_few_in_pairs() const {
+    if (simulated_ && training_.comm_hook)
+      return "with a comm hook every step is simulated as a whole, and ";
+    if (simulated_)
+      return fmt::format("every step is simulated as a whole ({}), and ",
+                         *steps_.front().why_simulated());
+    return contiguous_ ? "" : "buckets do not follow the order of gradients here, and ";
+  }
 
   Bytes largest_of(const Buckets& buckets) const {
     Bytes largest;

@@ -86,8 +86,9 @@ struct Tuning {
   Choice best_overflow_cap;      ///< where a bucket closes before it would exceed the cap
   /// Over all first caps and caps; none for more than 800 gradients, or 300 whose buckets are not
   /// contiguous in arrival order (several types, sparse ones, find_unused_parameters, another
-  /// rule).
+  /// rule), or 40 where every step is simulated as a whole (a comm hook).
   std::optional<Choice> best_pair;
+  std::string why_no_pair;  ///< "" if there is one
   /// Over all contiguous partitions: the best of the ideal problem and of all the above, polished
   /// by simulation; none where gradients are of several types.
   std::optional<Choice> best_partition;

@@ -265,9 +265,8 @@ TEST_CASE("the verdict weighs what the scenario has, not what it has left", "[to
                              "than allowed; 1 MiB, 25 MiB keeps within "));
   // The page says the same.
   printed({file, "--set", huge, "--report", scratch.path("t.html").string()});
-  CHECK_THAT(
-      content_of(scratch.path("t.html")),
-      Catch::Contains(" buckets to DDP") && !Catch::Contains("Keep DDP"));
+  CHECK_THAT(content_of(scratch.path("t.html")),
+             Catch::Contains(" buckets to DDP") && !Catch::Contains("Keep DDP"));
 }
 
 TEST_CASE("what is to paste for a wrapper of one's own is its cap", "[tools][tune]") {
@@ -282,6 +281,18 @@ TEST_CASE("what is to paste for a wrapper of one's own is its cap", "[tools][tun
                                               step_of(wrapper))) &&
                       !Catch::Contains("DistributedDataParallel(model") &&
                       !Catch::Contains("bucket_cap_mb"));
+}
+
+TEST_CASE("why no pairs of caps are searched is told", "[tools][tune]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("l40s.yaml", gpt_on_l40s).string();
+  CHECK_THAT(printed({file}), Catch::Contains(" and all pairs of caps were searched"));
+  // As many gradients, whose pairs take too long.
+  CHECK_THAT(printed({file, "--set", "training.comm_hook=bf16_compress"}),
+             Catch::Contains(", but no pairs of them, were searched (") &&
+                 Catch::Contains(" steps simulated): with a comm hook every step is simulated as a "
+                                 "whole, and pairs are searched for up to 40 gradients;\n") &&
+                 !Catch::Contains("too many gradients"));
 }
 
 TEST_CASE("a default that is not allowed is not what the verdict keeps", "[tools][tune]") {

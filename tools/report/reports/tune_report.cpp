@@ -358,11 +358,11 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
   page.add(choices_table(tuning));
   page.add(Paragraph{fmt::format(
       "A step without communication takes {} ms. All {} distinct caps{} were "
-      "searched ({} steps simulated);\nno partition into contiguous buckets "
+      "searched ({} steps simulated){};\nno partition into contiguous buckets "
       "is faster than the lower bound{}",
       ms_text(tuning.without), tuning.caps.size(),
-      tuning.best_pair ? " and all pairs of caps" : ", but not pairs: too many gradients,",
-      tuning.evaluated,
+      tuning.best_pair ? " and all pairs of caps" : ", but no pairs of them,", tuning.evaluated,
+      tuning.why_no_pair.empty() ? "" : ": " + tuning.why_no_pair,
       tuning.best_partition
           ? ""
           : "; free partitions are not searched where gradients are of several types or sparse")});
