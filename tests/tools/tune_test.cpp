@@ -295,6 +295,29 @@ TEST_CASE("why no pairs of caps are searched is told", "[tools][tune]") {
                  !Catch::Contains("too many gradients"));
 }
 
+TEST_CASE("tune says that it is of a steady step under bucketed", "[tools][tune]") {
+  const std::string file = shipped("examples/first.yaml");
+  const auto notes = [&](const std::string& setting) {
+    const Outcome outcome = ddpsim({"tune", file, "--set", setting});
+    CAPTURE(setting, outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(outcome.out == printed({file}));
+    return outcome.err;
+  };
+  for (const std::string strategy : {"naive", "flat", "overlap"})
+    CHECK_THAT(notes("training.strategy=" + strategy),
+               Catch::Contains("tune is of `bucketed`, whatever training.strategy says (" +
+                               strategy + ")"));
+  CHECK_THAT(notes("training.phase=first"),
+             Catch::Contains("tune is of a steady step: training.phase (or iteration) has no"));
+  CHECK_THAT(notes("training.iteration=7"),
+             Catch::Contains("tune is of a steady step: training.iteration has no effect"));
+  for (const char* setting : {"training.strategy=bucketed", "training.phase=steady"})
+    CHECK_THAT(notes(setting), !Catch::Contains("tune is of"));
+  CHECK(tuned(file, {"--set", "training.strategy=flat"})["notes"].dump().find("tune is of") !=
+        std::string::npos);
+}
+
 TEST_CASE("a default that is not allowed is not what the verdict keeps", "[tools][tune]") {
   const Outcome outcome =
       ddpsim({"tune", shipped("examples/first.yaml"), "--largest-bucket", "150MiB"});
