@@ -174,12 +174,14 @@ std::string schedule_answer(const Question& question, bool tasks, std::optional<
 }
 
 std::string tune_answer(const Question& question, const TuneRequest& request, const Tell& tell) {
-  const Scenario scenario = read(question);
+  Scenario scenario = read(question);
   const CalibratedModel priced = price_calibrated(scenario, question.laws_only);
+  const Notes taken = take_as_tuned(scenario.training);
   TuneOptions options = tune_options(request, scenario);
   options.progress = tell;
   const Tuning tuning = tune(priced.model, scenario.training, options);
-  const Notes notes = tune_notes(scenario, priced, tuning, question.file, question.set);
+  Notes notes = tune_notes(scenario, priced, tuning, question.file, question.set);
+  add_each_once(notes, taken);
   const Knowledge knowledge = knowledge_of(scenario, priced);
   const Page page = with_accuracy(
       with_calibration(tune_page(scenario, tuning, options, knowledge), priced.fit), knowledge);

@@ -92,8 +92,11 @@ def all_settings(given: Settings | None, cluster: Any = None, nodes: int | None 
     two give one key two values."""
     flags = cluster_settings(cluster, nodes, ranks_per_node, ranks, device)
     settings = settings_of(given)
+    within = [(f'{key}.{inner}', text_of(value, f'set {key}'))
+              for key, whole in (given or {}).items() if isinstance(whole, Mapping)
+              for inner, value in whole.items()]
     for key, value in flags:
-        for other, of_set in settings:
+        for other, of_set in settings + within:
             if other == key and of_set != value:
                 name = key.rpartition('.')[2]
                 raise InputError(f'{name}={value} and set={{{key!r}: {of_set}}} give {key} two '

@@ -7,7 +7,8 @@
 
 namespace ddpsim {
 
-/// Which of `candidates` (caps, none too large, at least one) to deploy instead of DDP's default.
+/// Which of `candidates` (caps, none too large, at least one) to deploy in place of `standard`,
+/// which is DDP's default, or what the scenario has where that is made by another rule.
 ///
 /// Without uncertainty the one that is best by the objective. With it, all-reduces and everything
 /// that computes are taken to be as told, faster and slower, in every combination; in each the

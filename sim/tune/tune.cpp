@@ -82,6 +82,7 @@ class Tuner {
     const Training torch = with_rule(training_, BucketRule::torch);
     Training alone = given;
     alone.strategy = Strategy::none;
+    alone.iteration = 0;
     tuning.without = predict(model_, alone).metrics.step;
     tuning.standard = of_caps(torch, default_first_bucket_cap, default_bucket_cap);
     tuning.given = of_given(given);
@@ -99,17 +100,19 @@ class Tuner {
     tuning.best_overflow_cap =
         best_of(of_all_caps(with_rule(training_, BucketRule::before_overflow), std::nullopt));
     progress("all pairs of caps", 0.1);
-    if (size() <= (simulated_    ? most_for_simulated_pairs
-                   : contiguous_ ? most_for_pairs
-                                 : most_for_scattered_pairs))
+    if (size() <= most_in_pairs())
       tuning.best_pair = contiguous_ ? best_contiguous_pair() : best_pair();
+    else
+      tuning.why_no_pair = fmt::format("{}pairs are searched for up to {} gradients",
+                                       why_few_in_pairs(), most_in_pairs());
     progress("partitions", 0.7);
     search_partitions(tuning);
     progress("errors of link and computation", 0.9);
     std::vector<Choice> candidates = tuning.caps;
     std::erase_if(candidates, [&](const Choice& each) { return !allowed(each.largest); });
-    tuning.standard_allowed = allowed(tuning.standard.largest);
-    tuning.advice = recommend(steps(), model_.costs, options_, candidates, tuning.standard,
+    tuning.other_rule = training_.bucket_rule != BucketRule::torch;
+    tuning.standard_allowed = allowed(tuning.compared().largest);
+    tuning.advice = recommend(steps(), model_.costs, options_, candidates, tuning.compared(),
                               tuning.standard_allowed);
     for (const BucketedSteps& steps : steps_) tuning.evaluated += steps.evaluated();
     tuning.evaluated += tuning.advice.evaluated;
@@ -123,6 +126,22 @@ class Tuner {
 
   BucketedSteps& steps() { return steps_.front(); }
   int size() const { return static_cast<int>(sizes_.size()); }
+
+  int most_in_pairs() const {
+    return simulated_    ? most_for_simulated_pairs
+           : contiguous_ ? most_for_pairs
+                         : most_for_scattered_pairs;
+  }
+
+  /// Why those are fewer than usual.
+  std::string why_few_in_pairs() const {
+    if (simulated_ && training_.comm_hook)
+      return "with a comm hook every step is simulated as a whole, and ";
+    if (simulated_)
+      return fmt::format("every step is simulated as a whole ({}), and ",
+                         *steps_.front().why_simulated());
+    return contiguous_ ? "" : "buckets do not follow the order of gradients here, and ";
+  }
 
   Bytes largest_of(const Buckets& buckets) const {
     Bytes largest;
@@ -161,9 +180,10 @@ class Tuner {
     return training.first_bucket_cap;
   }
 
-  /// The scenario's own buckets.
+  /// The scenario's own buckets, in the steady state.
   Choice of_given(Training given) {
     given.strategy = Strategy::bucketed;
+    given.iteration = 0;
     Buckets buckets;
     for (const Bucket& bucket : plan_buckets(works_, given)) buckets.push_back(bucket.parameters);
     Choice made = choice(steps(), std::move(buckets));

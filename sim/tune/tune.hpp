@@ -86,19 +86,26 @@ struct Tuning {
   Choice best_overflow_cap;      ///< where a bucket closes before it would exceed the cap
   /// Over all first caps and caps; none for more than 800 gradients, or 300 whose buckets are not
   /// contiguous in arrival order (several types, sparse ones, find_unused_parameters, another
-  /// rule).
+  /// rule), or 40 where every step is simulated as a whole (a comm hook).
   std::optional<Choice> best_pair;
+  std::string why_no_pair;  ///< "" if there is one
   /// Over all contiguous partitions: the best of the ideal problem and of all the above, polished
   /// by simulation; none where gradients are of several types.
   std::optional<Choice> best_partition;
   bool partition_proven = false;  ///< it meets the lower bound
 
-  bool standard_allowed = true;  ///< is no bucket of DDP's default too large?
+  /// Buckets close by another rule than torch's, so that DDP's default is none of them.
+  bool other_rule = false;
+  bool standard_allowed = true;  ///< is no bucket of what the advice is weighed against too large?
   Advice advice;
   std::uint64_t evaluated = 0;  ///< steps simulated
 
-  /// What the advice saves of the default step.
-  double gain() const { return 1 - in_seconds(advice.choice.step) / in_seconds(standard.step); }
+  /// What the advice is weighed against: DDP's default, or, under another rule, the scenario's
+  /// buckets.
+  const Choice& compared() const { return other_rule ? given : standard; }
+
+  /// What the advice saves of that step.
+  double gain() const { return 1 - in_seconds(advice.choice.step) / in_seconds(compared().step); }
 };
 
 /// Searches. `training` says everything but the buckets, whose rule it has; its strategy is taken

@@ -60,6 +60,11 @@ def test_an_argument_and_a_setting_that_differ(small):
         ddpsim.tune(small, 'dgx-h100', set={'cluster': 'dgx-a100'})
     with pytest.raises(ddpsim.InputError, match='workload.batch is given by --set workload.batch'):
         ddpsim.vary(small, {'workload.batch': [1, 2]}, set={'workload.batch': 2})
+    with pytest.raises(ddpsim.InputError, match=r'^nodes=2 and set=.*cluster.nodes.*two values'):
+        ddpsim.tune(small, nodes=2, set={'cluster': {'system': 'dgx-h100', 'nodes': 4}})
+    with pytest.raises(ddpsim.InputError, match='cluster.nodes is given by --set cluster.nodes=2'):
+        ddpsim.vary(small, {'cluster': [{'system': 'dgx-h100', 'nodes': 4}]},
+                    set={'cluster.nodes': 2})
     assert ddpsim.run(small, nodes=1, set={'cluster.nodes': 1})
 
 

@@ -153,6 +153,8 @@ TEST_CASE("a flag and a setting that give one key two values are refused, in the
        "--cluster dgx-h100 and --set cluster.system=dgx-a100");
   both({"--link", "nvlink4"}, "cluster.intra_node=pcie4",
        "--link nvlink4 and --set cluster.intra_node=pcie4");
+  both({"--nodes", "4"}, "cluster={system: dgx-h100, nodes: 2}",
+       "--nodes 4 and --set cluster={system: dgx-h100, nodes: 2} give cluster.nodes two values");
   refused({"run", first_example, "--phase", "first", "--set", "training.phase=steady"},
           "--phase first and --set training.phase=steady");
   for (const char* command : {"run", "sweep"})
@@ -161,6 +163,23 @@ TEST_CASE("a flag and a setting that give one key two values are refused, in the
   refused({"run", first_example, "--set", "training.bucket_cap=1MiB", "--vary",
            "training.bucket_cap=1MiB,2MiB"},
           "training.bucket_cap is given by --set training.bucket_cap=1MiB and by --vary");
+  // A mapping that varies says its keys itself.
+  for (const char* command : {"run", "sweep"}) {
+    refused({command, first_example, "--nodes", "8", "--vary",
+             "cluster={system: dgx-a100},{system: dgx-h100, nodes: 4}"},
+            "cluster.nodes is given by --nodes 8 and by --vary cluster={system: dgx-h100, nodes: "
+            "4}: leave one out");
+    refused({command, first_example, "--set", "cluster.inter_node.nics=4", "--vary",
+             "cluster={system: dgx-h100, inter_node: {base: ib-ndr, nics: 8}}"},
+            "cluster.inter_node.nics is given by --set cluster.inter_node.nics=4 and by --vary ");
+    refused({command, first_example, "--vary", "cluster.nodes=4,8", "--vary",
+             "cluster={system: dgx-h100, nodes: 4}"},
+            "cluster.nodes is given by --vary cluster.nodes=... and by --vary cluster=");
+  }
+  CHECK(json_of({"run", first_example, "--nodes", "8", "--vary",
+                 "cluster={system: dgx-h100}"})[0]["cluster"]["nodes"] == 8);
+  CHECK(json_of({"run", first_example, "--nodes", "4", "--set",
+                 "cluster={system: dgx-h100, nodes: 4}"})["cluster"]["nodes"] == 4);
   // Agreement is none, and a key of what a flag names is a change of it.
   CHECK(json_of({"run", first_example, "--cluster", "dgx-h100", "--nodes", "4", "--set",
                  "cluster.nodes=4"})["cluster"]["nodes"] == 4);
@@ -357,8 +376,9 @@ TEST_CASE("where the network is not what bounds all-reduces the port that does i
   };
   // PCIe 4.0 x16 carries 31.5 GB/s: more than 200 Gbit/s, less than 400.
   CHECK(run("200g").err.empty());
-  CHECK_THAT(run("400g").err, Catch::Contains("a GPU's PCIe, its way to the NICs, bounds large "
-                                              "all-reduces, not the NIC of a node"));
+  CHECK_THAT(run("400g").err,
+             Catch::Contains("a GPU's PCIe, its way to the NICs, bounds all-reduces "
+                             "of 1 MiB and more, not the NIC of a node"));
   CHECK(run("400g").json()["results"][0]["communication_ms"] ==
         run("800g").json()["results"][0]["communication_ms"]);
 }

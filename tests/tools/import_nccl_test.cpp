@@ -228,7 +228,9 @@ TEST_CASE("what a log says of no use is named", "[tools][import_nccl]") {
       "time   "
       "algbw   busbw #wrong\n";
   const auto row = [](const std::string& size, const std::string& type, const std::string& time) {
-    return size + " 1024 " + type + " sum -1 " + time + " 1.00 1.00 0 " + time + " 1.00 1.00 0\n";
+    const std::string rates =
+        fmt::format(" {0:.2f} {0:.2f} 0 ", std::stod(size) / std::atof(time.c_str()) / 1e3);
+    return size + " 1024 " + type + " sum -1 " + time + rates + time + rates + "\n";
   };
   // Two good rows of two types, one of a size beyond all numbers, one without a time, one cut off.
   scratch.write("log.txt", header + row("4096", "float", "10.0") + row("8192", "half", "12.0") +
@@ -372,7 +374,7 @@ TEST_CASE("a size that takes far longer than a larger one makes a doubt that the
           "[tools][import_nccl]") {
   const Scratch scratch;
   std::string text = log_of_hosts(32, [](int host) { return fmt::format("n{}", host); });
-  const std::string quick = "4194304 1048576 float sum -1 128.0 32.77 63.49 0";
+  const std::string quick = "4194304 1048576 float sum -1 128.0 32.78 63.51 0";
   REQUIRE(text.find(quick) != std::string::npos);
   text.replace(text.find(quick), quick.size(), "4194304 1048576 float sum -1 67170 0.06 0.12 0");
   scratch.write("log.txt", text);
@@ -457,6 +459,17 @@ TEST_CASE("a log of ranks on several nodes is the network of a ready cluster by 
                              "node, and prices nothing between nodes: ") &&
                  Catch::Contains("--set cluster.inter_node=FILE"));
   CHECK_THAT(imported(log_of_hosts(8, [](int) { return "node-0"; })), !Catch::Contains("\nnodes:"));
+  // A table of one node prices its all-reduces, and none between several nodes.
+  const Outcome between = run(four);
+  CHECK(between.json()["cluster"]["law"] == "nccl");
+  CHECK_THAT(between.err,
+             Catch::Contains("intra_node (link) has a table of all-reduces on one node, which says "
+                             "nothing of all-reduces between 4 nodes: of this link its latency and "
+                             "bandwidth alone are used; ") &&
+                 Catch::Contains("`ddpsim import nccl-tests`"));
+  const Outcome inside = run({"--cluster", "dgx-h100", "--nodes", "1", "--link", "link.yaml"});
+  CHECK(inside.json()["cluster"]["law"] == "table");
+  CHECK_THAT(inside.err, !Catch::Contains("says nothing of"));
 }
 
 TEST_CASE("a log of nodes of unequal size says how many ranks each has",

@@ -2,6 +2,7 @@
 // the variants that versions of PyTorch, NCCL and RCCL write.
 
 #include <map>
+#include <regex>
 #include <tuple>
 
 #include <catch2/catch.hpp>
@@ -95,6 +96,59 @@ TEST_CASE("a trace's steps, buckets and overlap are those it was made with",
   CHECK(found["notes"].empty());
   REQUIRE(found["could_not_tell"].size() == 1);
   CHECK_THAT(found["could_not_tell"][0].get<std::string>(), Catch::StartsWith("names"));
+}
+
+TEST_CASE("the row of medians has the median of each column", "[tools][import_trace]") {
+  // Of an all-reduce beside kernels and copies of 280 + c of every 300 us the first four are hidden
+  // so far, and the last one, and 20 us of a broadcast, are exposed:
+  //    900 us, c = 10: 4.52 ms, 4 x 870 us = 3.48 ms hidden, 1.04 exposed
+  //   1000 us, c = 20: 5.02 ms, 4.00 hidden, 1.02 exposed
+  //   1000 us, c = 10: 5.02 ms, 4 x (870 + 100) us = 3.88 ms hidden, 1.14 exposed
+  TraceOptions options;
+  options.all_reduces = {900, 1000, 1000};
+  options.copies_in = {10, 20, 10};
+  const Scratch scratch;
+  scratch.write("t.json", KinetoTrace(options).text());
+  const Outcome outcome = ddpsim({"import", "torch-trace", "t.json"}, scratch.folder());
+  CAPTURE(outcome.err, outcome.out);
+  REQUIRE(outcome.code == 0);
+  std::smatch row;
+  REQUIRE(std::regex_search(outcome.out, row,
+                            std::regex("\nmedian .* ([0-9.]+) +([0-9.]+) +([0-9.]+)[ ]*\n")));
+  CHECK(row[1] == "5.020");
+  CHECK(row[2] == "3.880");
+  CHECK(row[3] == "1.040");  // not 5.020 - 3.880
+}
+
+TEST_CASE("a trace whose steps differ by much makes a doubtful profile", "[tools][import_trace]") {
+  const auto made = [](const Scratch& scratch, std::vector<double> stretch) {
+    TraceOptions options;
+    options.steps = static_cast<int>(stretch.size());
+    options.stretch = std::move(stretch);
+    return imported(scratch, KinetoTrace(options).text());
+  };
+  const auto run = [](const Scratch& scratch) {
+    const Scenario scenario = scenario_on_profile(scratch);
+    const Outcome outcome = ddpsim({"run", "s.yaml"}, scratch.folder());
+    CHECK(outcome.code == 0);
+    return std::pair(scenario.workload.doubts, outcome);
+  };
+  const Scratch scratch;
+  // 290, 320, 205, 190 and 130 ms: their median is 205, and they are 85, 115, 0, 15 and 75 from it,
+  // in the median 75: 75 / 0.67449 / 205 = 54 %.
+  const Json noisy = made(scratch, {2.9, 3.2, 2.05, 1.9, 1.3});
+  const std::string doubt = "its steps take 130.00 to 320.00 ms (they differ by 54 %): ";
+  CHECK_THAT(noisy["notes"].dump(), Catch::Contains(doubt));
+  const auto [doubts, doubtful] = run(scratch);
+  REQUIRE(doubts.size() == 1);
+  CHECK_THAT(doubts.front(), Catch::StartsWith(doubt));
+  CHECK_THAT(doubtful.err, Catch::Contains("is doubtful: " + doubt) &&
+                               Catch::Contains("usually are off is not quoted"));
+  CHECK_THAT(doubtful.out, !Catch::Contains("off in the median"));
+  // One slow step of several moves no median: 5 of 105 ms is 7 %.
+  const Json quiet = made(scratch, {3, 1, 1.05, 1.1, 1.05});
+  CHECK(quiet["notes"].empty());
+  CHECK(run(scratch).first.empty());
 }
 
 TEST_CASE("the profile of a trace has its gradients, times and measured step",

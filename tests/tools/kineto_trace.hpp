@@ -30,6 +30,8 @@ struct TraceOptions {
   int rank = 0;
   double all_reduce = 1000;  ///< how long each takes, in us
   double copy_in = 20;       ///< of the 300 us of a gradient, its copy's part; then nothing runs
+  std::vector<double> all_reduces{}, copies_in{};  ///< if given, those of each step
+  std::vector<double> stretch{};  ///< if given, how many times as long all of each step takes
   /// The host falls behind the device after the backward pass: it issues the copies out of the
   /// buckets from 79000 on, one each 100 us, which run at once; the optimizer is called
   /// 95500 - 96500, its kernel runs 96000 - 99000.
@@ -94,6 +96,14 @@ class KinetoTrace {
   void add(const std::string& category, const std::string& name, int process, int thread,
            double begin, double duration, const std::string& arguments) {
     if (begin > options_.cut) return;
+    if (!options_.stretch.empty()) {
+      const auto step =
+          std::min(static_cast<std::size_t>(begin / step_length), options_.stretch.size() - 1);
+      double start = 0;
+      for (std::size_t i = 0; i < step; ++i) start += step_length * options_.stretch[i];
+      begin = start + (begin - static_cast<double>(step) * step_length) * options_.stretch[step];
+      duration *= options_.stretch[step];
+    }
     lines_.push_back(fmt::format(
         R"(  {{"ph": "X", "cat": "{}", "name": "{}", "pid": {}, "tid": {}, "ts": {:.3f}, )"
         R"("dur": {:.3f}, "args": {{{}}}}})",
@@ -150,6 +160,10 @@ class KinetoTrace {
 
   void add_step(int number) {
     const double t = number * step_length;
+    const auto at = static_cast<std::size_t>(number);
+    const double all_reduce =
+        options_.all_reduces.empty() ? options_.all_reduce : options_.all_reduces[at];
+    const double copy_in = options_.copies_in.empty() ? options_.copy_in : options_.copies_in[at];
     const int main = options_.process, backward = options_.process + 1;
     if (options_.mark_steps)
       add("user_annotation", fmt::format("ProfilerStep#{}", 7 + number), options_.process, main, t,
@@ -178,10 +192,10 @@ class KinetoTrace {
       host("torch::autograd::AccumulateGrad", backward, h + 51, 4, shape_of(i));
       if (options_.copies) host("torch::distributed::reducer::mul_out", backward, h + 56, 10);
       device("kernel", "at::native::vectorized_elementwise_kernel", backward, h + 60, d + 280,
-             options_.copy_in, 7);
+             copy_in, 7);
       if (++in_bucket < tensors()[bucket]) continue;
       collective("allreduce", options_.all_reduce_kernel, elements()[bucket], backward, h + 70,
-                 d + 300, options_.all_reduce);
+                 d + 300, all_reduce);
       ++bucket;
       in_bucket = 0;
     }

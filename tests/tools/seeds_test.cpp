@@ -104,6 +104,57 @@ TEST_CASE("post-local SGD is judged with the models it averages", "[tools][vary]
   CHECK_THAT(table.out, Catch::Contains(fmt::format("{:.2f}", mean)));
 }
 
+TEST_CASE("a row of post-local SGD is of one step, the mean over a period", "[tools][vary]") {
+  const std::vector<std::string> words{shipped("seeds/comm-hooks-slow-link.yaml"),
+                                       "--vary",
+                                       "training.comm_hook=none,post_local_sgd",
+                                       "--set",
+                                       "compare=[bucketed]",
+                                       "--set",
+                                       "cluster.price=2 USD/h"};
+  const auto rows = [&](const std::string& command) {
+    std::vector<std::string> all = words;
+    all.insert(all.begin(), command);
+    all.insert(all.end(), {"--json", "-", "-q"});
+    const Outcome outcome = ddpsim(all);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const Json json = outcome.json();
+    return command == "run" ? std::vector<Json>{json[0]["results"][0], json[1]["results"][0]}
+                            : std::vector<Json>{json["rows"][0], json["rows"][1]};
+  };
+  const std::vector<Json> varied = rows("run"), swept = rows("sweep");
+  for (const char* key : {"step_ms", "exposed_ms", "tokens_per_second", "mfu", "step_low_ms",
+                          "cost_per_billion_tokens", "device_hours_per_billion_tokens"}) {
+    CAPTURE(key);
+    CHECK(swept[1][key].get<double>() == Approx(varied[1][key].get<double>()));
+  }
+  // The tokens of a step are the same under any hook, and so is the step without communication.
+  const auto product = [](const Json& row, const char* rate) {
+    return row["step_ms"].get<double>() * row[rate].get<double>();
+  };
+  for (const char* rate : {"tokens_per_second", "mfu"})
+    CHECK(product(varied[1], rate) == Approx(product(varied[0], rate)));
+  const auto without = [](const Json& row) {
+    return row["step_ms"].get<double>() - row["exposed_ms"].get<double>();
+  };
+  CHECK(without(varied[1]) == Approx(without(varied[0])));
+  CHECK(varied[1]["cost_per_billion_tokens"].get<double>() *
+            varied[1]["tokens_per_second"].get<double>() ==
+        Approx(varied[0]["cost_per_billion_tokens"].get<double>() *
+               varied[0]["tokens_per_second"].get<double>()));
+  // It is the mean, not the step without averaging that `run` shows.
+  const Json alone = ddpsim({"run", words[0], "--json", "-", "-q", "--set", "compare=[bucketed]",
+                             "--set", "training.comm_hook=post_local_sgd"})
+                         .json();
+  CHECK(swept[1]["step_ms"].get<double>() > alone["results"][0]["step_ms"].get<double>());
+  for (const char* command : {"run", "sweep"}) {
+    std::vector<std::string> all = words;
+    all.insert(all.begin(), command);
+    CHECK_THAT(ddpsim(all).out, Catch::Contains("means over a period"));
+  }
+}
+
 TEST_CASE("run --vary shows every strategy of every combination", "[tools][vary]") {
   const Outcome table = ddpsim({"run", shipped("examples/mlp-2ranks.yaml"), "--vary",
                                 "compare=[bucketed],[naive, overlap]"});

@@ -155,6 +155,16 @@ TEST_CASE("what falls away with the scenario's own cluster is told", "[tools][se
   const std::string err = run(file, {"--cluster", "dgx-a100", "--set", "cluster.skew=2%"}).err;
   CHECK_THAT(err, Catch::Contains("cluster.price of the scenario's own cluster is left out"));
   CHECK_THAT(err, !Catch::Contains("cluster.skew"));
+  // Where mappings say it themselves nothing falls away; where one does not, it is told how.
+  const auto varied = [&](const std::string& second) {
+    return run(file, {"--set", "cluster.skew=2%", "--vary",
+                      "cluster={system: dgx-a100, price: 2 USD/h}," + second})
+        .err;
+  };
+  CHECK_THAT(varied("{system: dgx-h100, price: 4 USD/h}"), !Catch::Contains("is left out"));
+  CHECK_THAT(varied("{system: dgx-h100}"),
+             Catch::Contains("cluster.price of the scenario's own cluster is left out, as another "
+                             "cluster takes its place: price: ... in its mapping keeps it"));
 }
 
 TEST_CASE("a path of --set or --cluster is looked for in the current folder, then the scenario's",

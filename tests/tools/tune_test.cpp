@@ -2,6 +2,7 @@
 #include <regex>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "tests/tools/program.hpp"
 
@@ -29,6 +30,28 @@ Json tuned(const std::string& file, const std::vector<std::string>& flags = {}) 
   INFO(outcome.err);
   REQUIRE(outcome.code == 0);
   return outcome.json();
+}
+
+/// 292 gradients over a network that hides few of them.
+const std::string gpt_on_l40s =
+    "name: GPT 350M on L40S\n"
+    "workload:\n"
+    "  model: {family: gpt2, layers: 24, d_model: 1024, d_ff: 4096, heads: 16, vocabulary: 50257,\n"
+    "          positions: 1024}\n"
+    "  batch: 8\n"
+    "  sequence: 1024\n"
+    "  dtype: fp32\n"
+    "  compute: bf16\n"
+    "  optimizer: adamw-fused\n"
+    "cluster: {device: l40s, nodes: 4, ranks_per_node: 8, intra_node: pcie4,\n"
+    "          inter_node: ethernet-100g}\n";
+
+std::string printed(std::vector<std::string> words) {
+  words.insert(words.begin(), "tune");
+  const Outcome outcome = ddpsim(words);
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome.out;
 }
 
 }  // namespace
@@ -173,6 +196,126 @@ TEST_CASE("buckets that close before they overflow are no setting of DDP's", "[t
   REQUIRE(outcome.code == 0);
   CHECK(outcome.out.find("bucket_cap_mb=") == std::string::npos);
   CHECK(outcome.out.find("close before they overflow") != std::string::npos);
+}
+
+TEST_CASE("under another rule savings and what is to paste are of buckets by that rule",
+          "[tools][tune]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("l40s.yaml", gpt_on_l40s).string();
+  const std::string rule = "training.bucket_rule=before_overflow";
+  const double own = step_of({file, "--set", rule});
+  const std::regex paste(
+      "close before they overflow [^\n]*: ([0-9.]+) ms\n  bucket_cap = ([0-9]+)  # bytes");
+  const auto pasted = [&](const std::string& out) {
+    std::smatch match;
+    REQUIRE(std::regex_search(out, match, paste));
+    const double beside = std::stod(match[1]);
+    CHECK(step_of({file, "--set", rule, "--set", "training.bucket_cap=" + match[2].str() + "B"}) ==
+          Approx(beside).margin(0.0051));
+    return beside;
+  };
+  const std::string out = printed({file, "--set", rule});
+  const double advised = pasted(out);
+  REQUIRE(advised < 0.99 * own);
+  CHECK_THAT(out, Catch::Contains(fmt::format(
+                      " instead of this scenario's 25 MiB saves {:.1f} % of the step ({:.2f} -> "
+                      "{:.2f} ms)",
+                      100 * (1 - advised / own), own, advised)));
+  const Json json = tuned(file, {"--set", rule});
+  CHECK(json["pays"] == true);
+  CHECK(json["recommended_step_ms"].get<double>() == Approx(advised).margin(0.0051));
+  // Where nothing saves enough, what the scenario has stays.
+  const std::string kept = printed({file, "--set", rule, "--noise", "50%"});
+  CHECK_THAT(kept, Catch::Contains("within noise: keep this scenario's 25 MiB") &&
+                       Catch::Contains("# nothing to change: buckets of your own that close"));
+  CHECK(pasted(kept) == Approx(own).margin(0.0051));
+}
+
+TEST_CASE("the verdict weighs what the scenario has, not what it has left", "[tools][tune]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("l40s.yaml", gpt_on_l40s).string();
+  const std::string huge = "training.bucket_cap=1GiB";
+  const double own = step_of({file, "--set", huge}), standard = step_of({file});
+  REQUIRE(own > 1.1 * standard);
+  const std::string out = printed({file, "--set", huge});
+  CHECK_THAT(
+      out,
+      Catch::Contains(fmt::format("verdict: 25 MiB (DDP's default) instead of this scenario's "
+                                  "1024 MiB saves {:.1f} % of the step ({:.2f} -> {:.2f} ms)",
+                                  100 * (1 - standard / own), own, standard)) &&
+          Catch::Contains(fmt::format("  # leave bucket_cap_mb out, for DistributedDataParallel's "
+                                      "default, bucket_cap_mb=25 with a first bucket of 1 MiB: "
+                                      "{:.2f} ms\n  model = DistributedDataParallel(model)\n",
+                                      standard)) &&
+          !Catch::Contains("nothing to change") && !Catch::Contains("does not pay"));
+  // A cap that is as good as the default, or better, stays.
+  const std::string good = "training.bucket_cap=35MiB";
+  const double kept = step_of({file, "--set", good});
+  REQUIRE(standard > 0.99 * kept);
+  CHECK_THAT(printed({file, "--set", good}),
+             Catch::Contains("verdict: tuning does not pay: ") &&
+                 Catch::Contains(": keep this scenario's 35 MiB\n") &&
+                 Catch::Contains(
+                     fmt::format("  # nothing to change: this scenario's 35 MiB: {:.2f} ms\n"
+                                 "  model = DistributedDataParallel(model, bucket_cap_mb=35)\n",
+                                 kept)));
+  // One that is too large for what is allowed does not.
+  CHECK_THAT(printed({file, "--set", huge, "--largest-bucket", "300MiB"}),
+             Catch::Contains("verdict: this scenario's 1024 MiB has a bucket of 1.001 GiB, more "
+                             "than allowed; 1 MiB, 25 MiB keeps within "));
+  // The page says the same.
+  printed({file, "--set", huge, "--report", scratch.path("t.html").string()});
+  CHECK_THAT(content_of(scratch.path("t.html")),
+             Catch::Contains(" buckets to DDP") && !Catch::Contains("Keep DDP"));
+}
+
+TEST_CASE("what is to paste for a wrapper of one's own is its cap", "[tools][tune]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("l40s.yaml", gpt_on_l40s).string();
+  const std::vector<std::string> wrapper{file, "--set", "training.flattened_buckets=true"};
+  const std::string out = printed(wrapper);
+  CHECK_THAT(out, Catch::Contains(fmt::format("# nothing to change: buckets of a wrapper of your "
+                                              "own: {:.2f} ms\n"
+                                              "  first_bucket_cap = 1048576  # bytes; 1 MiB\n"
+                                              "  bucket_cap = 26214400  # bytes; 25 MiB\n",
+                                              step_of(wrapper))) &&
+                      !Catch::Contains("DistributedDataParallel(model") &&
+                      !Catch::Contains("bucket_cap_mb"));
+}
+
+TEST_CASE("why no pairs of caps are searched is told", "[tools][tune]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("l40s.yaml", gpt_on_l40s).string();
+  CHECK_THAT(printed({file}), Catch::Contains(" and all pairs of caps were searched"));
+  // As many gradients, whose pairs take too long.
+  CHECK_THAT(printed({file, "--set", "training.comm_hook=bf16_compress"}),
+             Catch::Contains(", but no pairs of them, were searched (") &&
+                 Catch::Contains(" steps simulated): with a comm hook every step is simulated as a "
+                                 "whole, and pairs are searched for up to 40 gradients;\n") &&
+                 !Catch::Contains("too many gradients"));
+}
+
+TEST_CASE("tune says that it is of a steady step under bucketed", "[tools][tune]") {
+  const std::string file = shipped("examples/first.yaml");
+  const auto notes = [&](const std::string& setting) {
+    const Outcome outcome = ddpsim({"tune", file, "--set", setting});
+    CAPTURE(setting, outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK(outcome.out == printed({file}));
+    return outcome.err;
+  };
+  for (const std::string strategy : {"naive", "flat", "overlap"})
+    CHECK_THAT(notes("training.strategy=" + strategy),
+               Catch::Contains("tune is of `bucketed`, whatever training.strategy says (" +
+                               strategy + ")"));
+  CHECK_THAT(notes("training.phase=first"),
+             Catch::Contains("tune is of a steady step: training.phase (or iteration) has no"));
+  CHECK_THAT(notes("training.iteration=7"),
+             Catch::Contains("tune is of a steady step: training.iteration has no effect"));
+  for (const char* setting : {"training.strategy=bucketed", "training.phase=steady"})
+    CHECK_THAT(notes(setting), !Catch::Contains("tune is of"));
+  CHECK(tuned(file, {"--set", "training.strategy=flat"})["notes"].dump().find("tune is of") !=
+        std::string::npos);
 }
 
 TEST_CASE("a default that is not allowed is not what the verdict keeps", "[tools][tune]") {

@@ -6,6 +6,7 @@
 
 #include <boost/program_options.hpp>
 
+#include "scenarios/reader/scenario/scenario_settings.hpp"
 #include "scenarios/reader/text/settings.hpp"
 #include "tools/kineto/trace.hpp"
 #include "tools/report/writers/output.hpp"
@@ -65,6 +66,7 @@ struct CommonOptions {
   /// What other flags say as --set would. Throws InputError where --set says something else.
   void prepend(const std::vector<Setting>& settings) {
     check_agree(settings, set);
+    check_agree_within(settings, set);
     set.insert(set.begin(), settings.begin(), settings.end());
   }
 };

@@ -149,7 +149,7 @@ int tune_command(const std::vector<std::string>& arguments) {
   inputs.insert(inputs.end(), {flags.cluster.device, flags.cluster.cluster});
   check_results(options, {{"--buckets", flags.buckets}}, {inputs, {}});
   options.prepend(settings_of(flags, options.files.front()));
-  const Scenario scenario = read_scenario(options.files.front(), options.set);
+  Scenario scenario = read_scenario(options.files.front(), options.set);
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
   const bool noted = !options.quiet || !options.json.empty();
   std::vector<std::string> notes;
@@ -157,6 +157,7 @@ int tune_command(const std::vector<std::string>& arguments) {
     notes = scenario_notes(scenario, options.files.front(), options.set);
     add_each_once(notes, fit_notes(priced));
   }
+  add_each_once(notes, take_as_tuned(scenario.training));
   if (!options.quiet) add_notes(notes);
   TuneOptions tuning_options = tune_options(flags.request, scenario);
   Progress progress(options.quiet);

@@ -50,6 +50,7 @@ Imported import_torch_trace(const ImportRequest& request) {
   }
   TraceFinding finding = find_training(trace, request.file);
   const FoundGradients gradients = find_gradients(finding, trace, request.file, model);
+  for (const std::string& doubt : step_doubts(finding.steps)) finding.notes.push_back(doubt);
   std::string link_profile;
   trace = Trace();
   const std::vector<TraceFinding> others = findings_of(request);

@@ -260,13 +260,14 @@ class LogReader {
       into.wrong = true;
       return;
     }
-    const Printed printed = printed_number(words[at]), algorithm = printed_number(words[at + 1]),
-                  bus = printed_number(words[at + 2]);
-    if (layout.of_device && algorithm.value > 0 && !agree(into.row.size, printed, algorithm, bus)) {
+    const std::optional<Duration> taken = time(words[at]);
+    const Printed algorithm = printed_number(words[at + 1]), bus = printed_number(words[at + 2]);
+    if (taken && layout.of_device && algorithm.value > 0 &&
+        !agree(into.row.size, printed_number(words[at]), algorithm, bus)) {
       ++into.contradicting;
       return;
     }
-    (in_place ? into.row.in_place : into.row.out_of_place) = time(words[at]);
+    (in_place ? into.row.in_place : into.row.out_of_place) = taken;
     note_ratio(into.row, algorithm, bus);
   }
 

@@ -76,13 +76,14 @@ Table steps_table(const TraceFinding& finding) {
                overlapped, fields::exposed_ms}};
   for (Field& column : table.columns)
     if (column.kind == ValueKind::real) column.look = or_unknown;
-  const auto add = [&](const std::string& which, const FoundStep& step) {
+  const auto exposed_in = [](const FoundStep& step) { return step.busy - step.overlapped; };
+  const auto add = [&](const std::string& which, const FoundStep& step, Duration exposed) {
     FieldValue update;
     if (step.optimizer) update = in_ms(*step.optimizer);
     table.add({which, in_ms(step.length), in_ms(step.forward), in_ms(step.backward), update,
-               in_ms(step.busy), in_ms(step.overlapped), in_ms(step.busy - step.overlapped)});
+               in_ms(step.busy), in_ms(step.overlapped), in_ms(exposed)});
   };
-  for (const FoundStep& step : finding.steps) add(step.name, step);
+  for (const FoundStep& step : finding.steps) add(step.name, step, exposed_in(step));
   if (finding.steps.size() > 1) {
     FoundStep middle;
     middle.length = median_of(finding, [](const FoundStep& step) { return step.length; });
@@ -93,7 +94,7 @@ Table steps_table(const TraceFinding& finding) {
           finding, [](const FoundStep& step) { return step.optimizer.value_or(Duration{}); });
     middle.busy = median_of(finding, [](const FoundStep& step) { return step.busy; });
     middle.overlapped = median_of(finding, [](const FoundStep& step) { return step.overlapped; });
-    add("median", middle);
+    add("median", middle, median_of(finding, exposed_in));
   }
   return table;
 }

@@ -337,6 +337,25 @@ FoundGradients find_gradients(TraceFinding& finding, const Trace& trace, const s
   return gradients;
 }
 
+std::vector<std::string> step_doubts(const std::vector<FoundStep>& steps) {
+  if (steps.size() < 3) return {};
+  std::vector<Duration> lengths;
+  for (const FoundStep& step : steps) lengths.push_back(step.length);
+  const Duration middle = median(lengths);
+  std::vector<Duration> off;
+  for (const Duration length : lengths)
+    off.push_back(length > middle ? length - middle : middle - length);
+  // A normal spread has half of its values within 0.67449 of its deviation.
+  const double spread = in_seconds(median(std::move(off))) / 0.67449 / in_seconds(middle);
+  constexpr double most = 0.2;  // as of ddpsim.profile
+  if (spread <= most) return {};
+  const auto [shortest, longest] = std::minmax_element(lengths.begin(), lengths.end());
+  return {fmt::format(
+      "its steps take {:.2f} to {:.2f} ms (they differ by {:.0f} %): something disturbed them, and "
+      "a quiet step may be far from their median; trace it again on a quiet machine",
+      in_ms(*shortest), in_ms(*longest), 100 * spread)};
+}
+
 WorkloadProfile profile_of(const TraceFinding& finding, const FoundGradients& gradients,
                            const std::string& file) {
   if (gradients.parameters.empty())
@@ -372,6 +391,7 @@ WorkloadProfile profile_of(const TraceFinding& finding, const FoundGradients& gr
     profile.copy_back =
         median_of(finding.steps, [](const FoundStep& step) { return *step.copy_back; });
   profile.outside = median_of(finding.steps, [](const FoundStep& step) { return step.outside; });
+  profile.doubts = step_doubts(finding.steps);
   profile.parameters = gradients.parameters;
   profile.arrival = gradients.arrival;
   if (finding.alone()) return profile;

@@ -65,4 +65,8 @@ std::optional<DType> gradient_type(const std::string& spelled);
 /// The middle of several, the mean of two middle ones; zero of none.
 Duration median(std::vector<Duration> times);
 
+/// Why the median of these steps says little, a sentence: half of them lie far from it. Nothing
+/// where they lie near, and of fewer than three.
+std::vector<std::string> step_doubts(const std::vector<FoundStep>& steps);
+
 }  // namespace ddpsim

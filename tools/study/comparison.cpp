@@ -1,6 +1,7 @@
 #include "tools/study/comparison.hpp"
 
 #include "sim/predict/predict.hpp"
+#include "sim/predict/step_sequence.hpp"
 
 namespace ddpsim {
 
@@ -14,6 +15,10 @@ Comparison::Comparison(Scenario read, bool laws_only)
     compared.push_back(strategy == Strategy::none    ? none
                        : strategy == Strategy::naive ? naive
                                                      : step(strategy));
+  for (const Step& each : compared) {
+    const auto in_the_long_run = averaged_step(priced.model, each);
+    averaged.push_back(in_the_long_run ? in_the_long_run->mean : Duration::zero());
+  }
   reference = scaling_reference(scenario, priced.model, scenario.compare, priced.fit);
 }
 
@@ -21,7 +26,8 @@ std::vector<Result> Comparison::results() const {
   std::vector<Result> results;
   for (std::size_t s = 0; s < compared.size(); ++s)
     results.push_back({&compared[s], &none.metrics, &naive.metrics, reference.one_rank,
-                       reference.one_node.empty() ? Duration::zero() : reference.one_node[s]});
+                       reference.one_node.empty() ? Duration::zero() : reference.one_node[s],
+                       averaged[s]});
   return results;
 }
 

@@ -17,7 +17,11 @@ struct Result {
   // Zero: not known.
   Duration one_rank{};  ///< the step of one rank that trains by itself
   Duration one_node{};  ///< the step of one node, where there are several
+  /// The mean of such steps in the long run, of which some average models (post_local_sgd).
+  Duration averaged{};
 
+  /// How long a step takes in the long run.
+  Duration lasting() const { return averaged > Duration::zero() ? averaged : step->metrics.step; }
   double speedup() const { return in_seconds(naive->step) / in_seconds(step->metrics.step); }
 };
 
@@ -27,8 +31,9 @@ struct Comparison {
   CalibratedModel priced;
   Step none, naive;  ///< what the others are judged by
   std::vector<Step> compared;
-  ScalingReference reference;  ///< of `compared`
-  Knowledge knowledge;         ///< what all of these are predicted from
+  std::vector<Duration> averaged;  ///< [compared] Result::averaged
+  ScalingReference reference;      ///< of `compared`
+  Knowledge knowledge;             ///< what all of these are predicted from
 
   /// Calibrated on the scenario's measured rows, unless `laws_only`.
   Comparison(Scenario read, bool laws_only);

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "scenarios/reader/scenario/scenario_settings.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "scenarios/reader/text/quantity_text.hpp"
 
@@ -217,6 +218,21 @@ std::size_t Grid::point_of(const std::vector<std::size_t>& indices) const {
   return point;
 }
 
+namespace {
+
+/// Throws InputError where a mapping of the axis says what `by` gives as well.
+void check_not_within(const Axis& axis, const std::string& key, const std::string& by) {
+  if (!key.starts_with(axis.key + ".")) return;
+  for (const std::string& value : axis.values) {
+    const Setting whole = varied(axis, value);
+    if (said_within(whole, key))
+      throw InputError(
+          fmt::format("{} is given by {} and by {}: leave one out", key, by, setting_text(whole)));
+  }
+}
+
+}  // namespace
+
 std::vector<Setting> Grid::settings(std::size_t point) const {
   std::vector<Setting> settings;
   const std::vector<std::size_t> which = indices(point);
@@ -226,11 +242,16 @@ std::vector<Setting> Grid::settings(std::size_t point) const {
 }
 
 void check_varied_alone(const Grid& grid, const std::vector<Setting>& set) {
-  for (const Axis& axis : grid.axes())
-    for (const Setting& setting : set)
+  for (const Axis& axis : grid.axes()) {
+    for (const Setting& setting : set) {
       if (setting.key == axis.key)
         throw InputError(fmt::format("{} is given by {} and by --vary: leave one out", axis.key,
                                      setting_text(setting)));
+      check_not_within(axis, setting.key, setting_text(setting));
+    }
+    for (const Axis& other : grid.axes())
+      check_not_within(axis, other.key, fmt::format("--vary {}=...", shown(other.key)));
+  }
 }
 
 std::string describe_point(const Grid& grid, std::size_t point) {

@@ -48,7 +48,8 @@ class Grid {
   std::size_t points_ = 1;
 };
 
-/// Throws InputError where one of `set` gives a key that varies, and so would count for nothing.
+/// Throws InputError where one of `set` gives a key that varies, and so would count for nothing, or
+/// a key that a mapping of a varied key says, and so would count in its place.
 void check_varied_alone(const Grid& grid, const std::vector<Setting>& set);
 
 /// "cluster.nodes=2, training.bucket_cap=1MiB", for people.

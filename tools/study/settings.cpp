@@ -138,8 +138,53 @@ std::vector<RoundCap> caps_of(const Choice& partition, const Workload& workload)
 /// May buckets that no single cap makes be told? Where a single cap pays they may be shorter still;
 /// where none does, by more than noise they are.
 bool counts(const Tuning& tuning, const TuneOptions& options, const std::optional<Choice>& choice) {
-  return choice &&
-         (tuning.advice.pays || choice->step < scaled(tuning.standard.step, 1 - options.noise));
+  return choice && (tuning.advice.pays ||
+                    choice->step < scaled(settled(tuning, options).step, 1 - options.noise));
+}
+
+/// Do they count, and save more of what is settled than anybody would measure?
+bool saves_more(const Tuning& tuning, const TuneOptions& options,
+                const std::optional<Choice>& choice) {
+  return counts(tuning, options, choice) &&
+         choice->step < scaled(settled(tuning, options).step, 1 - 0.001);
+}
+
+/// "40 MiB", or what buckets are that no cap makes.
+std::string caps_in_words(const Choice& choice) {
+  if (choice.cap == Bytes{}) return "own buckets";
+  const std::string cap = round_cap(choice.cap, choice.highest_cap).mib + " MiB";
+  return choice.first_cap ? round_cap(*choice.first_cap, choice.highest_first).mib + " MiB, " + cap
+                          : cap;
+}
+
+/// The lines for buckets that a program of one's own makes.
+std::string own_settings(const Tuning& tuning, const TuneOptions& options,
+                         const Training& training) {
+  const auto caps = [](const Choice& choice) {
+    std::string text;
+    if (choice.first_cap) {
+      const RoundCap first = round_cap(*choice.first_cap, choice.highest_first);
+      text =
+          fmt::format("  first_bucket_cap = {}  # bytes; {} MiB\n", first.bytes.count, first.mib);
+    }
+    const RoundCap each = round_cap(choice.cap, choice.highest_cap);
+    return text + fmt::format("  bucket_cap = {}  # bytes; {} MiB\n", each.bytes.count, each.mib);
+  };
+  const Choice& chosen = settled(tuning, options);
+  const bool as_it_is = chosen.buckets == tuning.given.buckets;
+  std::string text = fmt::format(
+      "  # {}buckets of {}: {:.2f} ms\n{}", as_it_is ? "nothing to change: " : "",
+      training.bucket_rule == BucketRule::before_overflow
+          ? "your own that close before they overflow (DistributedDataParallel's close after)"
+          : "a wrapper of your own",
+      in_ms(chosen.step), chosen.cap > Bytes{} ? caps(chosen) : std::string());
+  if (saves_more(tuning, options, tuning.best_pair))
+    text += fmt::format("  # both caps: {:.2f} ms\n{}", in_ms(tuning.best_pair->step),
+                        caps(*tuning.best_pair));
+  if (saves_more(tuning, options, tuning.best_partition))
+    text += fmt::format("  # the free partition, which --buckets FILE writes: {:.2f} ms\n",
+                        in_ms(tuning.best_partition->step));
+  return text;
 }
 
 /// The lines for PyTorch's DistributedDataParallel, whose buckets close by torch's rule.
@@ -161,9 +206,19 @@ std::string torch_settings(const Tuning& tuning, const TuneOptions& options,
         first.bytes.count, first.mib);
   };
   std::string text;
-  if (as_it_is) {
+  if (keeps_given(tuning, options)) {
+    const Choice& given = tuning.given;
+    text = fmt::format("  # nothing to change: this scenario's {}: {:.2f} ms\n",
+                       caps_in_words(given), in_ms(given.step));
+    if (given.cap > Bytes{} && !given.first_cap)
+      text += ddp(", bucket_cap_mb=" + round_cap(given.cap, given.highest_cap).mib);
+  } else if (as_it_is) {
     text = fmt::format(
-        "  # nothing to change: DistributedDataParallel's default, bucket_cap_mb=25: {:.2f} ms\n{}",
+        "  # {}: {:.2f} ms\n{}",
+        has_own_buckets(tuning)
+            ? "leave bucket_cap_mb out, for DistributedDataParallel's default, bucket_cap_mb=25 "
+              "with a first bucket of 1 MiB"
+            : "nothing to change: DistributedDataParallel's default, bucket_cap_mb=25",
         in_ms(cap.step), ddp(""));
   } else {
     const RoundCap mib = round_cap(cap.cap, cap.highest_cap);
@@ -186,17 +241,15 @@ std::string torch_settings(const Tuning& tuning, const TuneOptions& options,
     }
   }
 
-  const auto saves = [&](const std::optional<Choice>& choice) {  // more than anybody would measure
-    return counts(tuning, options, choice) && choice->step < scaled(cap.step, 1 - 0.001);
-  };
-  if (saves(tuning.best_pair)) {
+  if (saves_more(tuning, options, tuning.best_pair)) {
     const Choice& pair = *tuning.best_pair;
     text +=
         fmt::format("  # both caps, PyTorch 1.10 to about 2.4: {:.2f} ms\n{}{}", in_ms(pair.step),
                     first_bucket(round_cap(*pair.first_cap, pair.highest_first)),
                     ddp(", bucket_cap_mb=" + round_cap(pair.cap, pair.highest_cap).mib));
   }
-  if (saves(tuning.best_partition) && tuning.best_partition->buckets.size() <= names_on_a_page) {
+  if (saves_more(tuning, options, tuning.best_partition) &&
+      tuning.best_partition->buckets.size() <= names_on_a_page) {
     std::string caps;
     for (const RoundCap& each : caps_of(*tuning.best_partition, workload))
       caps += fmt::format("{}{}", caps.empty() ? "" : ", ", each.mib);
@@ -209,20 +262,29 @@ std::string torch_settings(const Tuning& tuning, const TuneOptions& options,
 
 }  // namespace
 
+bool has_own_buckets(const Tuning& tuning) {
+  return tuning.given.buckets != tuning.compared().buckets;
+}
+
+bool keeps_given(const Tuning& tuning, const TuneOptions& options) {
+  const Choice& given = tuning.given;
+  return has_own_buckets(tuning) && options.objective != Objective::memory &&
+         (!options.largest_bucket || given.largest <= *options.largest_bucket) &&
+         tuning.advice.choice.step >= scaled(given.step, 1 - options.noise);
+}
+
+const Choice& settled(const Tuning& tuning, const TuneOptions& options) {
+  return keeps_given(tuning, options) ? tuning.given : tuning.advice.choice;
+}
+
 std::string settings_to_paste(const Tuning& tuning, const TuneOptions& options,
                               const Training& training, const Workload& workload) {
   std::string text = "to paste:\n\n";
-  if (training.bucket_rule == BucketRule::torch) {
-    text += torch_settings(tuning, options, training, workload);
-  } else {
-    const Choice& cap = tuning.advice.choice;
-    text += fmt::format(
-        "  # buckets of your own that close before they overflow (DistributedDataParallel's close "
-        "after): {:.2f} ms\n  bucket_cap = {}  # bytes; {} MiB\n",
-        in_ms(cap.step), round_cap(cap.cap, cap.highest_cap).bytes.count,
-        round_cap(cap.cap, cap.highest_cap).mib);
-  }
-  if (!tuning.advice.pays) return text;  // other frameworks' defaults are as good
+  const bool ddp = training.bucket_rule == BucketRule::torch && !training.own_buckets();
+  text += ddp ? torch_settings(tuning, options, training, workload)
+              : own_settings(tuning, options, training);
+  // Other frameworks' defaults are as good.
+  if (!tuning.advice.pays || keeps_given(tuning, options)) return text;
   const Choice& overflow = tuning.best_overflow_cap;
   const RoundCap fused = round_cap(overflow.cap, overflow.highest_cap);
   text += fmt::format(
@@ -238,7 +300,7 @@ std::string settings_to_paste(const Tuning& tuning, const TuneOptions& options,
         "  # DeepSpeed, ZeRO stages 0 to 2 (in elements, as buckets there close before they "
         "overflow)\n  \"zero_optimization\": {{\"reduce_bucket_size\": {}}}\n",
         fused.bytes.count / size_of(type).count);
-  if (tuning.advice.pays && tuning.best_partition && workload.parameters.size() <= names_on_a_page)
+  if (tuning.best_partition && workload.parameters.size() <= names_on_a_page)
     text += fmt::format("\nthe free partition, for a scenario:\n\n{}",
                         buckets_yaml(tuning.best_partition->buckets, workload));
   return text;

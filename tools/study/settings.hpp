@@ -19,11 +19,21 @@ struct RoundCap {
 };
 RoundCap round_cap(Bytes low, Bytes high);
 
+/// Has the scenario other buckets than those the advice is weighed against?
+bool has_own_buckets(const Tuning& tuning);
+
+/// Are the scenario's own buckets, other than those the advice is weighed against, as good as the
+/// advised ones, noise aside?
+bool keeps_given(const Tuning& tuning, const TuneOptions& options);
+
+/// The buckets that a user of this scenario ends up with who takes the advice.
+const Choice& settled(const Tuning& tuning, const TuneOptions& options);
+
 /// What to write into a training script for the recommended buckets, one setting a paragraph, each
 /// with the versions it works from. Sources: pytorch distributed.py and PRs 62748 and 121640; the
 /// Horovod documentation, "Tensor Fusion"; the DeepSpeed documentation, "reduce_bucket_size" (in
-/// elements). DDP's lines hold under torch's bucket rule alone; where `training` has the other,
-/// they are left out.
+/// elements). DDP's lines are for its own buckets alone: where `training` has another rule, or a
+/// wrapper of one's own, caps for those stand in their place.
 std::string settings_to_paste(const Tuning& tuning, const TuneOptions& options,
                               const Training& training, const Workload& workload);
 

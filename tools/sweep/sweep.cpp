@@ -126,8 +126,8 @@ PointResult compute_point(const Sweep& sweep, std::size_t point) {
     const Comparison comparison(scenario_at(sweep, point), sweep.laws_only);
     PointResult computed;
     for (const Result& result : comparison.results()) {
-      TableRow& row =
-          computed.rows.emplace_back(row_of(figure_columns(), run_row(comparison, result)));
+      const Record figures = in_the_long_run(run_row(comparison, result), comparison, result);
+      TableRow& row = computed.rows.emplace_back(row_of(figure_columns(), figures));
       for (FieldValue& value : row)  // as it will be read again from a CSV file
         if (const std::string* text = value.text())
           value = text->empty() ? FieldValue() : FieldValue(printable(*text, "\n\t"));

@@ -16,6 +16,7 @@
 #include "tools/report/reports/best.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/described_report.hpp"
+#include "tools/report/reports/results.hpp"
 #include "tools/report/reports/throughput_report.hpp"
 #include "tools/report/writers/csv.hpp"
 #include "tools/report/writers/json_writer.hpp"
@@ -258,6 +259,17 @@ std::string described_modes(const Sweep& sweep, const std::optional<Scenario>& f
   return described_modes_text(looked_at, sweep.grid.points());
 }
 
+/// Do steps of some points average models now and then?
+bool some_average_models(const Sweep& sweep, const std::optional<Scenario>& first) {
+  const std::string name(name_of(CommHookKind::post_local_sgd));
+  return (first && first->training.comm_hook.kind == CommHookKind::post_local_sgd) ||
+         std::ranges::any_of(sweep.grid.axes(), [&](const Axis& axis) {
+           return std::ranges::any_of(axis.values, [&](const std::string& value) {
+             return value.find(name) != std::string::npos;
+           });
+         });
+}
+
 }  // namespace
 
 std::vector<Field> sweep_columns(const Sweep& sweep) {
@@ -313,6 +325,7 @@ Page sweep_page(const Sweep& sweep, const PointResults& results, const std::opti
                   first ? first_cluster(sweep, *first) : "")});
   page.add(Paragraph{described_modes(sweep, first)});
   page.add(rows_table(sweep, results, all, best));
+  if (some_average_models(sweep, first)) page.add(Paragraph{in_the_long_run_text});
   return page;
 }
 

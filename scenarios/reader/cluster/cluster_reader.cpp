@@ -105,7 +105,8 @@ Value<std::optional<FixedInterference>> fixed_interference() {
 Value<CollectiveModel> law_value() {
   auto value = value::one_of(
       all_collective_models,
-      {"a table if the link has one, NCCL's if the link's kind is known, else alpha-beta",
+      {"by the link that decides, which is `inter_node` between several nodes and `intra_node` on "
+       "one: a table if it has one, NCCL's if its kind is known, else alpha-beta",
        "the quickest of NCCL's algorithms and protocols, by the bytes through each port and the "
        "steps; or an NVLS tree where NCCL's tuner takes one",
        "a ring of the link's latency and bandwidth", "the measured table of the link",

@@ -134,18 +134,49 @@ void apply_settings(Yaml& scenario, const std::vector<Setting>& settings) {
   if (is_set(settings, "cluster.ranks_per_node") && !nodes_set) make_way_for_list(scenario);
 }
 
+std::optional<std::string> said_within(const Setting& whole, std::string_view key) {
+  if (!key.starts_with(whole.key + ".")) return std::nullopt;
+  std::vector<std::string> path;
+  for (std::size_t begin = 0, end = 0; end != std::string_view::npos; begin = end + 1) {
+    end = key.find('.', begin);
+    path.emplace_back(key.substr(begin, end == std::string_view::npos ? end : end - begin));
+  }
+  try {
+    Yaml root = Yaml::of_nothing();
+    root.apply({whole});
+    const auto value = value_at(root, path);
+    return value ? std::optional(value->scalar()) : std::nullopt;
+  } catch (const InputError&) {  // told where the setting is applied
+    return std::nullopt;
+  }
+}
+
+void check_agree_within(const std::vector<Setting>& flags, const std::vector<Setting>& set) {
+  for (const Setting& flag : flags)
+    for (const Setting& setting : set)
+      if (const auto said = said_within(setting, flag.key); said && *said != flag.value)
+        throw InputError(fmt::format("{} and {} give {} two values: leave one of them out",
+                                     setting_text(flag), setting_text(setting), flag.key));
+}
+
 std::vector<std::string> left_out_by(const std::vector<Setting>& settings, const Yaml& scenario) {
   const auto cluster = value_at(scenario, {"cluster"});
   if (!is_set(settings, "cluster") || !cluster || !cluster->is_map()) return {};
   const YamlMap had(*cluster);
+  const auto taken = std::find_if(settings.rbegin(), settings.rend(),
+                                  [](const Setting& each) { return each.key == "cluster"; });
+  const bool mapping = taken->value.starts_with('{');
   std::vector<std::string> notes;
   for (const char* key : {"skew", "launch", "host", "collectives", "interference",
                           "collectives_at_once", "through_host", "price"})
-    if (had.has(key) && !touches(settings, fmt::format("cluster.{}", key)))
+    if (const std::string path = fmt::format("cluster.{}", key);
+        had.has(key) && !touches(settings, path) && !said_within(*taken, path))
       notes.push_back(
-          fmt::format("cluster.{0} of the scenario's own cluster is left out, as another cluster "
-                      "takes its place: --set cluster.{0}=... beside it keeps it",
-                      key));
+          fmt::format("{} of the scenario's own cluster is left out, as another cluster takes its "
+                      "place: {} keeps it",
+                      path,
+                      mapping ? fmt::format("{}: ... in its mapping", key)
+                              : fmt::format("--set {}=... beside it", path)));
   return notes;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scenarios/reader/format/yaml.hpp"
@@ -19,6 +21,15 @@ namespace ddpsim {
 /// between nodes its `nics`, unless the entry that is named says its own; a list of the ranks of
 /// each node says how many nodes there are. Throws InputError.
 void apply_settings(Yaml& scenario, const std::vector<Setting>& settings);
+
+/// What the mapping of a setting says of a key below it: of `cluster={nodes: 4}` and
+/// "cluster.nodes" "4", and "" where that is no plain value. None where it says nothing of the key,
+/// and for a value that is no mapping, or cannot be read.
+std::optional<std::string> said_within(const Setting& whole, std::string_view key);
+
+/// Throws InputError where a mapping of `set`, such as "--set cluster={nodes: 2}", says another
+/// value of a key than a setting of `flags`, such as "--nodes 4".
+void check_agree_within(const std::vector<Setting>& flags, const std::vector<Setting>& set);
 
 /// A line for each key of the scenario's cluster that falls away where settings name another one,
 /// and that is not of the machine itself. Throws InputError.

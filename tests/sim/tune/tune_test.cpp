@@ -289,6 +289,29 @@ TEST_CASE("where a cap hardly matters the default stays", "[sim][tune]") {
   CHECK(tuning.gain() == 0);
 }
 
+TEST_CASE("under another rule than torch's the scenario's buckets stay, not DDP's default",
+          "[sim][tune]") {
+  int differ = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Dice dice(seed);
+    const StepModel model = fixtures::random_one_type_model(dice, 9, true);
+    Training training;
+    training.give_rule(BucketRule::before_overflow);
+    training.bucket_cap = Bytes{dice.between(1, 40)};
+    TuneOptions options;
+    options.noise = 1;  // nothing can gain so much
+    const Tuning tuning = tune(model, training, options);
+    CAPTURE(seed);
+    CHECK(tuning.other_rule);
+    CHECK_FALSE(tuning.advice.pays);
+    CHECK(tuning.advice.choice.buckets == tuning.given.buckets);
+    CHECK(tuning.advice.choice.step == tuning.given.step);
+    CHECK(tuning.gain() == 0);
+    differ += tuning.given.buckets != tuning.standard.buckets ? 1 : 0;
+  }
+  CHECK(differ > 0);
+}
+
 TEST_CASE("without uncertainty the regret is how much longer the choice is than the shortest",
           "[sim][tune]") {
   int regretted = 0, kept_default = 0, fewer = 0;

@@ -76,8 +76,9 @@ Picture caps_picture(const Scenario& scenario, const Tuning& tuning, const TuneO
                             in_ms(choice.step),
                             fmt::format("{}, {}", what, cap_text(choice.cap, choice.highest_cap))});
   };
-  mark(tuning.standard, tuning.advice.pays ? "default" : "default: recommended");
-  if (tuning.advice.pays)
+  const bool standard = !tuning.advice.pays && !tuning.other_rule;
+  mark(tuning.standard, standard ? "default: recommended" : "default");
+  if (!standard)
     mark(tuning.advice.choice, "recommended");
   else if (tuning.best_cap.cap != tuning.standard.cap)
     mark(tuning.best_cap, "best cap");
@@ -92,18 +93,21 @@ Picture caps_picture(const Scenario& scenario, const Tuning& tuning, const TuneO
   return {plot.title, plot_picture(plot), "", caption};
 }
 
-std::string tune_verdict(const Tuning& tuning) {
-  const double gain = 100 * tuning.gain();
-  const Choice& best = tuning.advice.choice;
-  std::string text =
-      tuning.advice.pays
-          ? fmt::format("Change the bucket cap to {}: the step goes from {} to {}, {:.1f} % less.",
-                        cap_text(best.cap, best.highest_cap), to_string(tuning.standard.step),
-                        to_string(best.step), gain)
-          : fmt::format(
-                "Keep DDP's default buckets: the step is {}, and no cap makes it shorter by "
-                "enough to be worth a setting.",
-                to_string(tuning.standard.step));
+std::string tune_verdict(const Tuning& tuning, const TuneOptions& options) {
+  const Choice& best = settled(tuning, options);
+  const bool own = tuning.other_rule || has_own_buckets(tuning);
+  std::string text;
+  if (keeps_given(tuning, options) || (!tuning.advice.pays && !has_own_buckets(tuning)))
+    text = fmt::format(
+        "Keep {}: the step is {}, and no cap makes it shorter by enough to be worth a setting.",
+        own ? "this scenario's buckets" : "DDP's default buckets", to_string(best.step));
+  else
+    text =
+        fmt::format("Change {}: the step goes from {} to {}, {:.1f} % less.",
+                    tuning.advice.pays ? "the bucket cap to " + cap_text(best.cap, best.highest_cap)
+                                       : std::string("this scenario's buckets to DDP's default"),
+                    to_string(tuning.given.step), to_string(best.step),
+                    100 * (1 - in_seconds(best.step) / in_seconds(tuning.given.step)));
   return text + fmt::format(" No way to make buckets has a step below {} ({:.1f} % shorter).",
                             to_string(tuning.lower_bound),
                             100 * (1 - in_seconds(tuning.lower_bound) / in_seconds(best.step)));
@@ -115,18 +119,19 @@ ReportSection tune_section(const Scenario& scenario, const Tuning& tuning,
                            const TuneOptions& options, const TunedSteps& tuned) {
   ReportSection section;
   section.title = scenario.name;
-  const Step& advised = tuning.advice.pays ? tuned.recommended : tuned.standard;
-  section.headline = headline_of(
-      outcome_of(scenario, Result{&advised, &tuned.none.metrics}),
-      tuning.advice.pays ? "with the recommended buckets" : "with DDP's default buckets",
-      scenario.cluster.device.memory);
+  const bool standard = !tuning.advice.pays && !tuning.other_rule;
+  const Step& advised = standard ? tuned.standard : tuned.recommended;
+  section.headline =
+      headline_of(outcome_of(scenario, Result{&advised, &tuned.none.metrics}),
+                  standard ? "with DDP's default buckets" : "with the recommended buckets",
+                  scenario.cluster.device.memory);
   for (const std::string& before :
        {unfit_before_verdict(scenario, tuning), assumed_before_verdict(scenario, tuned.knowledge)})
     if (!before.empty()) section.verdict += before + " ";
-  section.verdict += tune_verdict(tuning);
+  section.verdict += tune_verdict(tuning, options);
   if (const auto& accuracy = tuned.knowledge.accuracy) section.verdict += " " + sentence(*accuracy);
   std::vector<NamedStep> steps{{"DDP's default", &tuned.standard}};
-  if (tuning.advice.pays) steps.push_back({"recommended", &tuned.recommended});
+  if (!standard) steps.push_back({"recommended", &tuned.recommended});
   section.page.add(caps_picture(scenario, tuning, options));
   TimelinePicture drawn = timeline_picture(scenario, steps);
   section.page.add(Picture{"Timeline", std::move(drawn.svg), std::move(drawn.tasks),

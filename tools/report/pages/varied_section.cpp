@@ -36,10 +36,11 @@ ReportSection varied_section(const Variants& variants, const Grid& grid,
   const std::vector<std::size_t> points = points_of(variants, grid);
   std::vector<VariedFigures> figures;
   for (std::size_t i = 0; i < runs.size(); ++i)
-    for (const Result& result : runs[i].run.results())
-      if (auto found = varied_figures(points[i], run_columns(),
-                                      row_of(run_columns(), run_row(runs[i].run, result)), best))
+    for (const Result& result : runs[i].run.results()) {
+      const Record row = in_the_long_run(run_row(runs[i].run, result), runs[i].run, result);
+      if (auto found = varied_figures(points[i], run_columns(), row_of(run_columns(), row), best))
         figures.push_back(std::move(*found));
+    }
   ReportSection section;
   section.title = runs.front().run.scenario.name;
   section.headline = varied_headline(grid, figures, best);

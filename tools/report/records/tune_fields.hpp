@@ -71,11 +71,15 @@ inline constexpr Field without_communication_ms =
     ms_field("without_communication_ms", "without communication ms",
              "The step without communication.", Better::low);
 inline constexpr Field recommended_cap_bytes =
-    bytes_field("recommended_cap_bytes", "recommended cap", "The cap that tune recommends.");
+    bytes_field("recommended_cap_bytes", "recommended cap",
+                "The cap that tune recommends; nothing where the scenario's own buckets, which no "
+                "cap makes, are as good.");
 inline constexpr Field recommended_step_ms = ms_field(
     "recommended_step_ms", "recommended ms", "The step with the recommended cap.", Better::low);
 inline constexpr Field pays =
-    flag_field("pays", "Whether tune recommends another cap than DDP's default.");
+    flag_field("pays",
+               "Whether tune recommends another cap than DDP's default, or, where buckets close "
+               "before they overflow, than the scenario's.");
 inline constexpr Field partition_proven =
     flag_field("partition_proven",
                "Whether best_partition_step_ms is as short as lower_bound_ms, so that no partition "

@@ -296,6 +296,25 @@ void add_misplaced_table(std::vector<std::string>& notes, const CalibratedCluste
                                 cluster.nodes));
 }
 
+/// A table of one node between whose likes there is a network without one. (Post-local SGD averages
+/// within nodes, by the table.)
+void add_table_of_one_node(std::vector<std::string>& notes, const Scenario& scenario) {
+  const CalibratedCluster& cluster = scenario.cluster;
+  const Link& inside = cluster.intra_node;
+  const int ranks = cluster.ranks_per_node.largest();
+  if (cluster.nodes == 1 || ranks == 1 || inside.all_reduce.empty()) return;
+  if (inside.table_nodes > 1 || inside.table_ranks > ranks) return;  // told otherwise
+  const std::string law = CollectiveLaw(cluster).name();
+  if (law == "table" || scenario.training.comm_hook.kind == CommHookKind::post_local_sgd) return;
+  notes.push_back(fmt::format(
+      "intra_node ({}) has a table of all-reduces on one node, which says nothing of all-reduces "
+      "between {} nodes: {}; a table measured over several nodes, as `ddpsim import nccl-tests` "
+      "makes of such a run, prices them (--link FILE)",
+      name_of_link(inside), cluster.nodes,
+      law == "alpha-beta" ? "they are priced by the network alone"
+                          : "of this link its latency and bandwidth alone are used"));
+}
+
 /// A table of so many ranks that serves others, and a link that keeps a calibration's all-reduces
 /// from being used.
 void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& cluster,
@@ -535,6 +554,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   add_calibration_doubts(notes, scenario.cluster);
   add_link_origin(notes, scenario.cluster, settings);
   add_misplaced_table(notes, scenario.cluster);
+  add_table_of_one_node(notes, scenario);
   add_idle_cap(notes, scenario.training);
   add_repeated_communication(notes, scenario);
   if (scenario.described && scenario.described->collectives > 0)

@@ -187,6 +187,20 @@ Record run_row(const Comparison& run, const Result& result) {
   return record;
 }
 
+Record in_the_long_run(Record record, const Comparison& run, const Result& result) {
+  const Duration lasting = result.lasting();
+  if (lasting == result.step->metrics.step) return record;
+  Record mean;
+  mean.add(fields::step_ms, in_ms(lasting))
+      .add(fields::exposed_ms, in_ms(lasting - result.none->step))
+      .add(fields::speedup_vs_naive, in_seconds(result.naive->step) / in_seconds(lasting))
+      .add(throughput_record(run.scenario, result, lasting))
+      .add(band_record(run.knowledge, lasting));
+  for (NamedValue& entry : record.entries)
+    if (const FieldValue* value = mean.find(*entry.field)) entry.value = *value;
+  return record;
+}
+
 Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
   Page page;
   page.add(Paragraph{

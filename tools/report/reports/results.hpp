@@ -28,6 +28,15 @@ Record run_record(const Scenario& scenario, const std::vector<std::string>& note
 const std::vector<Field>& run_columns();
 Record run_row(const Comparison& run, const Result& result);
 
+/// A record of a result with what follows from the length of its step taken from the mean of steps
+/// in the long run: the step, exposed, speedup, throughput, cost, and the band.
+Record in_the_long_run(Record record, const Comparison& run, const Result& result);
+/// Says so below a table.
+inline constexpr const char* in_the_long_run_text =
+    "post_local_sgd: the step and what follows from its length (exposed, throughput, MFU, cost) "
+    "are means over a period, in which models are averaged once; the other columns are of a step "
+    "without that averaging\n";
+
 /// The table and the timelines `ddpsim run` prints.
 Page run_page(const Scenario& scenario, const std::vector<Result>& results);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/run_report.hpp"
@@ -51,6 +53,19 @@ std::vector<std::string> unfit_notes(const Scenario& scenario, const Tuning& tun
   bucketed_alone.emplace_back("compare", "[bucketed]");
   if (std::string advice = memory_advice(file, bucketed_alone); !advice.empty())
     notes.push_back(std::move(advice));
+  return notes;
+}
+
+std::vector<std::string> take_as_tuned(Training& training) {
+  std::vector<std::string> notes;
+  if (training.strategy != Strategy::bucketed)
+    notes.push_back(fmt::format("tune is of `bucketed`, whatever training.strategy says ({})",
+                                name_of(training.strategy)));
+  if (training.iteration != 0)
+    notes.push_back(fmt::format("tune is of a steady step: training.{} has no effect",
+                                training.iteration == 1 ? "phase (or iteration)" : "iteration"));
+  training.strategy = Strategy::bucketed;
+  training.iteration = 0;
   return notes;
 }
 

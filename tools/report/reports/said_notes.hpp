@@ -29,6 +29,10 @@ std::vector<std::string> run_notes(const Comparison& run, const std::string& fil
 std::vector<std::string> unfit_notes(const Scenario& scenario, const Tuning& tuning,
                                      const std::string& file, const std::vector<Setting>& set);
 
+/// Makes the training of a scenario that is to be tuned what `tune` is of, a steady step under
+/// `bucketed`. A note for each key that says otherwise.
+std::vector<std::string> take_as_tuned(Training& training);
+
 /// Of `ddpsim tune`: scenario_notes, fit_notes and unfit_notes.
 std::vector<std::string> tune_notes(const Scenario& scenario, const CalibratedModel& priced,
                                     const Tuning& tuning, const std::string& file,

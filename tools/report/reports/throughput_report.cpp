@@ -54,9 +54,12 @@ void drop_empty_columns(Table& table) {
 }  // namespace
 
 Record throughput_record(const Scenario& scenario, const Result& result) {
-  const StepMetrics& metrics = result.step->metrics;
+  return throughput_record(scenario, result, result.step->metrics.step);
+}
+
+Record throughput_record(const Scenario& scenario, const Result& result, Duration step) {
   const Training& training = result.step->training;
-  const double seconds = in_seconds(metrics.step);
+  const double seconds = in_seconds(step);
   Record found;
   if (const auto flops =
           step_flops(scenario.workload, scenario.cluster.device, training.micro_batches)) {
@@ -66,10 +69,10 @@ Record throughput_record(const Scenario& scenario, const Result& result) {
     found.add(fields::hardware_flops, flops->executed.flops)
         .add(fields::hfu, flops->executed.seconds_at_peak / seconds);
   }
-  found.add(fields::scaling_efficiency, share_of(result.one_rank, metrics.step))
-      .add(fields::scaling_efficiency_node, share_of(result.one_node, metrics.step))
+  found.add(fields::scaling_efficiency, share_of(result.one_rank, step))
+      .add(fields::scaling_efficiency_node, share_of(result.one_node, step))
       .add(fields::communication_share,
-           std::max(0.0, in_seconds(metrics.step - result.none->step) / seconds))
+           std::max(0.0, in_seconds(step - result.none->step) / seconds))
       .add(fields::fits_device,
            fits_value(scenario, memory_of(scenario, training, result.step->schedule)));
   if (const auto samples = samples_of(scenario, training)) {

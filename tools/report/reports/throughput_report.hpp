@@ -11,6 +11,8 @@ namespace ddpsim {
 /// What a step amounts to: throughput, MFU, scaling, cost. Every field of fields::of_throughput, in
 /// that order; what is not known has no value.
 Record throughput_record(const Scenario& scenario, const Result& result);
+/// Of steps that take as long as `step`.
+Record throughput_record(const Scenario& scenario, const Result& result, Duration step);
 
 /// Makes the column of what fits stay on any page where a row of the table does not fit.
 void keep_what_does_not_fit(Table& table);

@@ -65,6 +65,7 @@ Table choices_table(const Tuning& tuning) {
   if (tuning.merged) add("MG-WFBP's merge rule", *tuning.merged);
   add("best cap", tuning.best_cap);
   if (tuning.advice.choice.buckets != tuning.best_cap.buckets &&
+      tuning.advice.choice.buckets != given.buckets &&
       tuning.advice.choice.buckets != tuning.standard.buckets)
     add("recommended cap", tuning.advice.choice);
   if (tuning.best_cap.first_cap) add("best cap, first bucket too", tuning.best_even_cap);
@@ -127,26 +128,74 @@ Table corners_table(const Tuning& tuning) {
   return table;
 }
 
-/// What ways to make buckets that no single cap gives would save, if that is more than noise.
-std::string beyond_caps(const Tuning& tuning, const TuneOptions& options) {
+/// What ways to make buckets that no single cap gives would save, if that is more than noise, of
+/// the buckets that are settled.
+std::string beyond_caps(const Tuning& tuning, const TuneOptions& options, const char* lead) {
+  const Duration settled_step = settled(tuning, options).step;
   std::string text;
   const auto add = [&](const char* name, const std::optional<Choice>& choice) {
-    const double gain = choice ? -over(choice->step, tuning.standard.step) : 0;
+    const double gain = choice ? -over(choice->step, settled_step) : 0;
     if (gain > options.noise)
       text += fmt::format("{} {} would save {:.1f} %", text.empty() ? "" : ",", name, 100 * gain);
   };
   add("the best pair of caps", tuning.best_pair);
   add("the best partition", tuning.best_partition);
-  return text.empty() ? "" : "but" + text + ": below is how\n";
+  return text.empty() ? "" : lead + text + ": below is how\n";
+}
+
+/// What the scenario's user has, in a sentence.
+std::string given_text(const Tuning& tuning) {
+  const Choice& given = tuning.given;
+  if (!tuning.other_rule && !has_own_buckets(tuning)) return "DDP's default";
+  return "this scenario's " + (given.cap > Bytes{} ? caps_text(given) : "own buckets");
+}
+
+/// What the advice saves of the scenario's own step.
+double saved(const Tuning& tuning) {
+  return -over(tuning.advice.choice.step, tuning.given.step);
+}
+
+/// "saves 3.6 % of the step (186.34 -> 179.63 ms)"
+std::string saves_text(const Tuning& tuning) {
+  return fmt::format("saves {:.1f} % of the step ({} -> {} ms)", 100 * saved(tuning),
+                     ms_text(tuning.given.step), ms_text(tuning.advice.choice.step));
+}
+
+/// The verdict where changing what the scenario has saves no more than noise.
+std::string verdict_to_keep(const Tuning& tuning, const TuneOptions& options) {
+  const bool own = keeps_given(tuning, options);
+  const double best = -over(tuning.best_cap.step, settled(tuning, options).step);
+  constexpr double shown = 0.0005;  // of the step
+  const std::string kept = own || tuning.other_rule ? given_text(tuning) : "the default";
+  const std::string cap =
+      best < shown ? fmt::format("no single cap beats {}", kept)
+                   : fmt::format("the best cap would save {:.1f} %, {}", 100 * best,
+                                 best > options.noise
+                                     ? "which is less than the errors allowed for can take away"
+                                     : "within noise");
+  return fmt::format("verdict: tuning does not pay: {}: keep {}\n{}", cap,
+                     own || tuning.other_rule ? given_text(tuning) : "25 MiB",
+                     beyond_caps(tuning, options, "but"));
 }
 
 std::string verdict(const Tuning& tuning, const TuneOptions& options) {
-  const double best = 1 - in_seconds(tuning.best_cap.step) / in_seconds(tuning.standard.step);
+  if (keeps_given(tuning, options)) return verdict_to_keep(tuning, options);
+  const std::string standard = tuning.other_rule ? given_text(tuning) : "DDP's default";
+  if (has_own_buckets(tuning) && options.largest_bucket &&
+      tuning.given.largest > *options.largest_bucket)
+    return fmt::format(
+        "verdict: {} has a bucket of {}, more than allowed; {} keeps within {}, for {} of its "
+        "step\n",
+        given_text(tuning), to_string(tuning.given.largest), caps_text(tuning.advice.choice),
+        to_string(tuning.advice.choice.largest),
+        share(tuning.advice.choice.step, tuning.given.step));
   if (tuning.advice.pays) {
-    std::string text = fmt::format(
-        "verdict: {} instead of DDP's default saves {:.1f} % of the step ({} -> {} ms)",
-        cap_text(tuning.advice.choice.cap, tuning.advice.choice.highest_cap), 100 * tuning.gain(),
-        ms_text(tuning.standard.step), ms_text(tuning.advice.choice.step));
+    std::string text =
+        fmt::format("verdict: {} instead of {} {}",
+                    cap_text(tuning.advice.choice.cap, tuning.advice.choice.highest_cap),
+                    given_text(tuning), saves_text(tuning));
+    if (has_own_buckets(tuning))
+      text += fmt::format(", and {:.1f} % of that of DDP's default", 100 * tuning.gain());
     if (!tuning.advice.corners.empty()) {
       double least = 1, most = 0;
       for (const Corner& corner : tuning.advice.corners) {
@@ -168,26 +217,19 @@ std::string verdict(const Tuning& tuning, const TuneOptions& options) {
   }
   if (!tuning.standard_allowed)
     return fmt::format(
-        "verdict: DDP's default has a bucket of {}, more than allowed; {} keeps within {}, for {} "
-        "of the "
-        "default step\n",
-        to_string(tuning.standard.largest),
+        "verdict: {} has a bucket of {}, more than allowed; {} keeps within {}, for {} of its "
+        "step\n",
+        standard, to_string(tuning.compared().largest),
         cap_text(tuning.advice.choice.cap, tuning.advice.choice.highest_cap),
         to_string(tuning.advice.choice.largest),
-        share(tuning.advice.choice.step, tuning.standard.step));
+        share(tuning.advice.choice.step, tuning.compared().step));
   if (options.objective == Objective::memory)
-    return fmt::format("verdict: buckets of at most {} cost {} of the default step\n",
+    return fmt::format("verdict: buckets of at most {} cost {} of the step of {}\n",
                        to_string(tuning.advice.choice.largest),
-                       share(tuning.advice.choice.step, tuning.standard.step));
-  constexpr double shown = 0.0005;  // of the step
-  const bool certain = best > options.noise;
-  const std::string cap =
-      best < shown ? "no single cap beats the default"
-                   : fmt::format("the best cap would save {:.1f} %, {}", 100 * best,
-                                 certain ? "which is less than the errors allowed for can take away"
-                                         : "within noise");
-  return fmt::format("verdict: tuning does not pay: {}: keep 25 MiB\n{}", cap,
-                     beyond_caps(tuning, options));
+                       share(tuning.advice.choice.step, tuning.compared().step), standard);
+  if (!has_own_buckets(tuning)) return verdict_to_keep(tuning, options);
+  return fmt::format("verdict: 25 MiB (DDP's default) instead of {} {}\n{}", given_text(tuning),
+                     saves_text(tuning), beyond_caps(tuning, options, "beyond that"));
 }
 
 /// Nothing where no cap, or any, makes the buckets.
@@ -215,8 +257,9 @@ FieldValue highest_cap_of(const Choice& choice) {
   return choice.highest_cap < no_cap ? FieldValue(choice.highest_cap.count) : FieldValue();
 }
 
-/// A cap that people would write, among those that make the same buckets.
-std::int64_t deployed(const Choice& choice) {
+/// A cap that people would write, among those that make the same buckets; nothing where none does.
+FieldValue deployed(const Choice& choice) {
+  if (choice.cap == Bytes{}) return {};
   return choice.cap == no_cap ? no_cap.count
                               : round_cap(choice.cap, choice.highest_cap).bytes.count;
 }
@@ -315,11 +358,11 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
   page.add(choices_table(tuning));
   page.add(Paragraph{fmt::format(
       "A step without communication takes {} ms. All {} distinct caps{} were "
-      "searched ({} steps simulated);\nno partition into contiguous buckets "
+      "searched ({} steps simulated){};\nno partition into contiguous buckets "
       "is faster than the lower bound{}",
       ms_text(tuning.without), tuning.caps.size(),
-      tuning.best_pair ? " and all pairs of caps" : ", but not pairs: too many gradients,",
-      tuning.evaluated,
+      tuning.best_pair ? " and all pairs of caps" : ", but no pairs of them,", tuning.evaluated,
+      tuning.why_no_pair.empty() ? "" : ": " + tuning.why_no_pair,
       tuning.best_partition
           ? ""
           : "; free partitions are not searched where gradients are of several types or sparse")});
@@ -327,8 +370,10 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
   if (!tuning.advice.corners.empty()) page.add(corners_table(tuning));
   if (const std::string assumed = assumed_before_verdict(scenario, knowledge); !assumed.empty())
     page.add(Paragraph{assumed});
+  const bool changes = saved(tuning) > 0 && !keeps_given(tuning, options) &&
+                       (tuning.advice.pays || has_own_buckets(tuning));
   page.add(Paragraph{outside_table(scenario, tuning) + verdict(tuning, options) +
-                     (tuning.advice.pays ? saving_text(knowledge, tuning.gain()) : std::string())});
+                     (changes ? saving_text(knowledge, saved(tuning)) : std::string())});
   page.add(Verbatim{settings_to_paste(tuning, options, scenario.training, scenario.workload)});
   return page;
 }

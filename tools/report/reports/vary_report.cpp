@@ -347,7 +347,8 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
       averages = averages || lasts != step.metrics.step;
       Record row = row_record(varied, step, runs.front(), lasts);
       row.add(keys_record(keys, varied.settings));
-      row.add(run_row(varied.run, varied.run.results()[s]));
+      const Result result = varied.run.results()[s];
+      row.add(in_the_long_run(run_row(varied.run, result), varied.run, result));
       const FieldValue* figure = best ? row.find(*best) : nullptr;
       of_strategy.add(row);
       const auto samples = samples_of(varied.run.scenario, step.training);
@@ -374,11 +375,7 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
   notes += has_comm_hooks(variants) ? "; hook: the comm hook's own kernels\n" : "\n";
   if (currencies.size() == 1) notes += fmt::format("costs in {}\n", *currencies.begin());
   if (joined) notes += "any: the key changes nothing under that strategy\n";
-  if (averages)
-    notes +=
-        "post_local_sgd: step and exposed are means over a period, in which "
-        "models are averaged once; the other columns are of a step without "
-        "that averaging\n";
+  if (averages) notes += in_the_long_run_text;
   if (best && best->name != fields::step_ms.name)
     notes += leader_line(fmt::format("best by {}", best->name), found.first,
                          [&](const ComparedStep& of) { return cell_text(*best, of.figure); });
@@ -423,10 +420,12 @@ List varied_records(const Variants& variants, const std::vector<Setting>& set) {
     add_each_once(notes, run_warnings(varied.run));
     List results;
     for (const Result& result : varied.run.results())
-      results.emplace_back(result_record(varied.run.scenario, result)
-                               .add(throughput_record(varied.run.scenario, result))
-                               .add(band_record(varied.run.knowledge, result.step->metrics.step,
-                                                least_step(varied.run.scenario))));
+      results.emplace_back(
+          in_the_long_run(result_record(varied.run.scenario, result)
+                              .add(throughput_record(varied.run.scenario, result))
+                              .add(band_record(varied.run.knowledge, result.step->metrics.step,
+                                               least_step(varied.run.scenario))),
+                          varied.run, result));
     all.emplace_back(run_record(varied.run.scenario, notes, std::move(results))
                          .add(fields::set, texts_of(varied.settings)));
   }
@@ -549,7 +548,8 @@ Table varied_table(const Variants& variants, const std::optional<Field>& best) {
   table.columns.push_back(fields::refusal);
   for (const VariedRun& varied : variants.runs)
     for (const Result& result : varied.run.results())
-      table.add(run_row(varied.run, result).add(fields::set, texts_of(varied.settings)));
+      table.add(in_the_long_run(run_row(varied.run, result), varied.run, result)
+                    .add(fields::set, texts_of(varied.settings)));
   if (best) sort_by(table, *best);
   for (const RefusedRun& refused : variants.refused)
     table.add(Record()
