@@ -195,7 +195,7 @@ Record in_the_long_run(Record record, const Comparison& run, const Result& resul
       .add(fields::exposed_ms, in_ms(lasting - result.none->step))
       .add(fields::speedup_vs_naive, in_seconds(result.naive->step) / in_seconds(lasting))
       .add(throughput_record(run.scenario, result, lasting))
-      .add(band_record(run.knowledge, lasting));
+      .add(band_record(run.knowledge, lasting, least_step(run.scenario)));
   for (NamedValue& entry : record.entries)
     if (const FieldValue* value = mean.find(*entry.field)) entry.value = *value;
   return record;
