@@ -16,8 +16,8 @@ const Field& best_field(const std::string& name);
 /// Does `a` go before `b`? What has no value goes last.
 bool goes_before(const Field& field, const FieldValue& a, const FieldValue& b);
 
-/// Why rows cannot be ordered by the figure: it is a cost, and the prices are in several currencies,
-/// which nothing converts. "": they can.
+/// Why rows cannot be ordered by the figure: it is a cost, and the prices are in several
+/// currencies, which nothing converts. "": they can.
 std::string why_no_best(const Field& field, const std::set<std::string>& currencies);
 
 /// "sorted by mfu, the highest first".

@@ -31,9 +31,9 @@ std::vector<std::string> network_notes(const Variants& variants);
 /// A note where one price, which is no part of what varies, stands for several devices.
 std::vector<std::string> price_notes(const Variants& variants);
 
-/// What of the combinations' clusters does not do what one may expect (cluster_report.hpp), and fits
-/// to measured rows of something else, each once, with the combinations that it is of. `set`: what
-/// holds for all of them.
+/// What of the combinations' clusters does not do what one may expect (cluster_report.hpp), and
+/// fits to measured rows of something else, each once, with the combinations that it is of. `set`:
+/// what holds for all of them.
 std::vector<std::string> varied_notes(const Variants& variants, const std::vector<Setting>& set);
 
 /// A line that says that steps do not fit their device's memory; empty if all fit. If none fits,
