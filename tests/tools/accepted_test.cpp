@@ -94,6 +94,17 @@ TEST_CASE("links in the place of others get a note", "[tools][accepted]") {
   CHECK_THAT(noted("inter_node", "ib-ndr"), !Catch::Contains("_node: "));
 }
 
+TEST_CASE("memory that is slower than any GPU's gets a note", "[tools][accepted]") {
+  const auto noted = [](const char* rate) {
+    return run({"--set",
+                std::string("cluster.device={base: h100-sxm, memory_bandwidth: ") + rate + "}"})
+        .err;
+  };
+  CHECK_THAT(noted("3.35 GB/s"),
+             Catch::Contains("memory_bandwidth: 3.35 GB/s is less than any GPU's: is TB/s meant?"));
+  CHECK_THAT(noted("3.35 TB/s"), !Catch::Contains("less than any"));
+}
+
 TEST_CASE("keys that another key of the workload makes idle get a note", "[tools][accepted]") {
   CHECK_THAT(run({"--set", "workload.channels_last=true"}).err,
              Catch::Contains("workload.channels_last has no effect: "));

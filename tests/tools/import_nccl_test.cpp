@@ -383,7 +383,7 @@ TEST_CASE("a size that takes far longer than a larger one makes a doubt that the
   CAPTURE(outcome.out, outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK_THAT(outcome.out, Catch::Contains("1 size takes far longer than a larger one, the first: 4 "
-                                          "MiB in 67.2 ms and 16 MiB in 212 us"));
+                                          "MiB in 67.17 ms and 16 MiB in 211.8 us"));
   const Outcome run =
       ddpsim({"run", first_example, "--cluster", "dgx-h100", "--nodes", "4", "--link", "link.yaml"},
              scratch.folder());

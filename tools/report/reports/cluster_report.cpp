@@ -174,6 +174,15 @@ void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cl
         ranks, device.name, link.name, limit));
 }
 
+/// A GPU whose memory is slower than that of any GPU since 2010: a unit that was mistaken.
+void add_slow_memory(std::vector<std::string>& notes, const Device& device) {
+  constexpr double slowest = 25e9;
+  if (device.compute_capability == 0 || device.memory_bandwidth.bytes_per_second >= slowest) return;
+  notes.push_back(
+      fmt::format("cluster.device.memory_bandwidth: {} is less than any GPU's: is TB/s meant?",
+                  to_string(device.memory_bandwidth)));
+}
+
 /// Links in the place of others: GPUs are not joined by networks, nor nodes by NVLink or PCIe.
 void add_misplaced_links(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
   const auto is_network = [](const Link& link) {
@@ -547,6 +556,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
     notes.push_back(std::move(full));
   else
     add_unheard_of(notes, scenario.cluster);
+  add_slow_memory(notes, scenario.cluster.device);
   add_misplaced_links(notes, scenario.cluster);
   add_unequal_nodes(notes, scenario.cluster);
   add_idle_network(notes, scenario);
