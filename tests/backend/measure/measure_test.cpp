@@ -189,22 +189,21 @@ TEST_CASE("interference is measured where both were at work, and left out where 
   options.patience = 10s;
   // All-reduces of the rounds that `late` picks begin when all is computed: what a starved machine
   // does.
-  const auto measured_late = [&](std::function<bool(int)> late) {
-    return measured_with(job, options,
-                         [late = std::move(late), round = 0, alone = false](
-                             RankRun& run, const Schedule& step) mutable {
-                           if (communicates(step)) return;
-                           const bool was_alone =
-                               std::exchange(alone, step.background.size == Bytes{});
-                           run.computed = alone ? 100ms : 110ms;
-                           if (alone) return;
-                           // A run that is repeated because the machine's host took its time is of the same round.
-                           if (was_alone) ++round;
-                           const bool is_late = late(round);
-                           run.background_begun = is_late ? run.computed + 1s : Duration::zero();
-                           run.background_ended = is_late ? 0 : 100;
-                           run.background_busy = is_late ? 0 : 1;
-                         });
+  const auto measured_late = [&](std::function<bool(int)> is_late) {
+    const Changed::Change made_up = [is_late = std::move(is_late), round = 0, alone = false](
+                                        RankRun& run, const Schedule& step) mutable {
+      if (communicates(step)) return;
+      const bool was_alone = std::exchange(alone, step.background.size == Bytes{});
+      run.computed = alone ? 100ms : 110ms;
+      if (alone) return;
+      // A run that is repeated because the machine's host took its time is of the same round.
+      if (was_alone) ++round;
+      const bool late = is_late(round);
+      run.background_begun = late ? run.computed + 1s : Duration::zero();
+      run.background_ended = late ? 0 : 100;
+      run.background_busy = late ? 0 : 1;
+    };
+    return measured_with(job, options, made_up);
   };
   const Calibration sometimes = measured_late([](int round) { return round % 3 == 1; });
   CHECK_FALSE(sometimes.interference.empty());
