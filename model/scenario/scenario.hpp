@@ -87,6 +87,7 @@ struct Described {
 struct Scenario {
   std::string name;
   std::string file;
+  bool is_changed = false;  ///< by settings: it may be another than its file describes
   Workload workload;
   std::optional<Described> described;  ///< of a workload that was described
   /// Whose code the catalogue's model is computed as, where other people's takes another time:

@@ -66,8 +66,7 @@ TEST_CASE("a device that goes with the links, or links that were said too, get n
            {"--device", "t4", "--link", "pcie3"},
            {"--device", "t4", "--link", "nvlink4"},  // said so
            {"--device", "t4", "--set", "cluster.intra_node.bandwidth=200 GB/s"},
-           {"--set", "cluster={device: a10, ranks_per_node: 4, intra_node: pcie5}", "--device",
-            "t4"},
+           {"--set", "cluster={ranks_per_node: 4, intra_node: pcie5}", "--device", "t4"},
            {"--device", "t4", "--ranks-per-node", "1"},
            {"--vary", "cluster=dgx-a100,dgx-h100"}}) {
     CAPTURE(more);

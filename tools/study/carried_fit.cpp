@@ -163,7 +163,7 @@ std::string note_of(const std::vector<std::string>& measured, std::string_view o
 }  // namespace
 
 std::vector<OtherThanMeasured> other_than_measured(const Scenario& scenario) {
-  if (!scenario.measured) return {};
+  if (!scenario.measured || !scenario.is_changed) return {};
   Differences differences;
   std::optional<Scenario> file;
   for (const MeasuredRow* row : calibrating_rows(*scenario.measured)) {

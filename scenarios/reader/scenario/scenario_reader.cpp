@@ -133,7 +133,9 @@ Scenario read_scenario(const std::filesystem::path& file, const std::vector<Sett
   if (is_model(root)) return read_profile_as_scenario(file, overrides);
   check_kind(root, FileKind::scenario);
   apply_settings(root, overrides);
-  return read(root, file);
+  Scenario scenario = read(root, file);
+  scenario.is_changed = !overrides.empty();
+  return scenario;
 }
 
 bool is_workload_profile(const std::filesystem::path& file) {
