@@ -112,7 +112,7 @@ std::string_view name_of(Loss loss) {
 
 Duration one_rank_step(const StepModel& model, Training training) {
   CostModel even = model.costs;
-  even.slowest_rank = 1;
+  even.make_ranks_even();
   return step_length(even, schedule_of_none(model, std::move(training)));
 }
 
@@ -129,7 +129,7 @@ StepLoss step_loss(const StepModel& model, const Step& step) {
     for (const Loss part : order) {
       removal.remove(part);
       if (part == Loss::interference) costs.backward_beside_hook = 1;
-      if (part == Loss::slowest_rank) costs.slowest_rank = 1;
+      if (part == Loss::slowest_rank) costs.make_ranks_even();
       const Duration after = part == Loss::rest
                                  ? loss.one_rank
                                  : std::min(before, step_length(costs, schedule, removal));

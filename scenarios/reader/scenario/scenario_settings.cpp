@@ -139,7 +139,7 @@ std::vector<std::string> left_out_by(const std::vector<Setting>& settings, const
   if (!is_set(settings, "cluster") || !cluster || !cluster->is_map()) return {};
   const YamlMap had(*cluster);
   std::vector<std::string> notes;
-  for (const char* key : {"skew", "launch", "host", "collectives", "interference",
+  for (const char* key : {"skew", "exceptions", "launch", "host", "collectives", "interference",
                           "collectives_at_once", "through_host", "price"})
     if (had.has(key) && !touches(settings, fmt::format("cluster.{}", key)))
       notes.push_back(

@@ -54,6 +54,8 @@ Table loss_table(const Comparison& run, const std::vector<StepLoss>& losses) {
       "half for each, so that a change below may save more than the part here\n";
   if (const std::string slowest = slowest_rank_text(run.scenario); !slowest.empty())
     table.notes += "slowest rank: " + slowest + "\n";
+  if (const std::string exceptions = exceptions_text(run.scenario.cluster); !exceptions.empty())
+    table.notes += "slowest rank: " + exceptions + "\n";
   if (const std::string assumed = assumed_interference_text(run.scenario); !assumed.empty())
     table.notes += "interference: " + assumed + "\n";
   return table;
