@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "model/base/quantity.hpp"
 #include "model/cluster/collective_choice.hpp"
 #include "model/cluster/launch.hpp"
+#include "model/cluster/rank_exception.hpp"
 #include "model/cluster/ranks_per_node.hpp"
 
 namespace ddpsim {
@@ -136,6 +138,8 @@ struct Cluster {
   std::optional<FixedInterference> interference;  ///< none: the law of interference.hpp
   double skew = 0;  ///< standard deviation of the ranks' computing times, as a share of them
   bool skew_is_usual = false;  ///< nobody said so: it depends on where batches come from
+  /// Ranks that are not as the rest of this says, each rank in one of them at most.
+  std::vector<RankException> exceptions{};
   Launch launch;
   int collectives_at_once = 1;  ///< of one communicator; PyTorch's Gloo: 2
   /// Collectives run on the hosts, over copies out of GPUs and back at this rate (PyTorch's Gloo
@@ -144,6 +148,14 @@ struct Cluster {
 
   int ranks() const { return ranks_per_node.total(nodes); }
 };
+
+/// What the slowest NIC of any node carries.
+inline Bandwidth slowest_nic(const Cluster& cluster) {
+  Bandwidth slowest = cluster.inter_node.bandwidth;
+  for (const RankException& exception : cluster.exceptions)
+    if (exception.nic) slowest = std::min(slowest, *exception.nic);
+  return slowest;
+}
 
 /// NICs of a node of so many ranks: one for each rank on InfiniBand and one on other networks,
 /// unless the link says.

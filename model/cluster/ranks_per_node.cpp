@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <stdexcept>
 
 namespace ddpsim {
@@ -20,6 +21,11 @@ RanksPerNode::RanksPerNode(std::vector<int> of_each) {
 RanksPerNode RanksPerNode::first(int nodes) const {
   if (equal()) return *this;
   return RanksPerNode(std::vector<int>(of_each_.begin(), of_each_.begin() + nodes));
+}
+
+int RanksPerNode::first_of(int node) const {
+  if (equal()) return node * largest_;
+  return std::accumulate(of_each_.begin(), of_each_.begin() + node, 0);
 }
 
 int RanksPerNode::place_of(int rank) const {

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "model/base/index.hpp"
+
 namespace ddpsim {
 
 /// How many ranks each node of a job has, one device each: one number where all nodes have as many,
@@ -27,6 +29,9 @@ class RanksPerNode {
   const std::vector<int>& of_each() const { return of_each_; }  ///< empty: all are equal
   /// The ranks of the first `nodes` nodes.
   RanksPerNode first(int nodes) const;
+  int of_node(int node) const { return equal() ? largest_ : of_each_[at(node)]; }
+  /// The first rank of a node, both from 0.
+  int first_of(int node) const;
   /// Which of its node's ranks a rank of the job is, both from 0.
   int place_of(int rank) const;
 

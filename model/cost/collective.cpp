@@ -21,6 +21,32 @@ CalibratedCluster with_measured_link(CalibratedCluster cluster) {
   return cluster;
 }
 
+/// Are the device and the link that counts of kinds that NCCL knows?
+bool nccl_knows(const Cluster& cluster) {
+  return cluster.device.compute_capability > 0 && deciding_link(cluster).kind != LinkKind::plain;
+}
+
+CollectiveModel law_of(const Cluster& cluster) {
+  if (cluster.collectives != CollectiveModel::automatic) return cluster.collectives;
+  if (!deciding_link(cluster).all_reduce.empty()) return CollectiveModel::table;
+  return nccl_knows(cluster) ? CollectiveModel::nccl : CollectiveModel::alpha_beta;
+}
+
+/// Every collective between nodes goes through all of them: the network is as slow as the NICs of
+/// the slowest node. What was measured stays as it is.
+CalibratedCluster with_slowest_nics(CalibratedCluster cluster) {
+  Link& network = cluster.inter_node;
+  const Bandwidth slowest = slowest_nic(cluster);
+  if (cluster.nodes == 1 || slowest == network.bandwidth ||
+      law_of(cluster) == CollectiveModel::table)
+    return cluster;
+  // The share of it that NCCL's search assumes stays, as under a link's key `base`.
+  network.nccl_bandwidth.bytes_per_second *=
+      slowest.bytes_per_second / network.bandwidth.bytes_per_second;
+  network.bandwidth = slowest;
+  return cluster;
+}
+
 /// What each of a stream of all-reduces takes, where that was measured.
 AllReduceTable streamed_table(const CalibratedCluster& cluster) {
   AllReduceTable table;
@@ -126,16 +152,10 @@ Duration table_time(const AllReduceTable& table, Bytes size) {
 CollectiveLaw::CollectiveLaw(const CalibratedCluster& given,
                              const std::optional<NvlsTreeSizes>& known)
     : ranks_(given.ranks()) {
-  const CalibratedCluster cluster = with_measured_link(given);
+  const CalibratedCluster cluster = with_slowest_nics(with_measured_link(given));
   channels_ = who_takes_sms(cluster);
   const Link& link = deciding_link(cluster);
-  const bool nccl_knows = cluster.device.compute_capability > 0 && link.kind != LinkKind::plain;
-  CollectiveModel model = cluster.collectives;
-  if (model == CollectiveModel::automatic)
-    model = !link.all_reduce.empty() ? CollectiveModel::table
-            : nccl_knows             ? CollectiveModel::nccl
-                                     : CollectiveModel::alpha_beta;
-  switch (model) {
+  switch (law_of(cluster)) {
     case CollectiveModel::nccl:
       if (cluster.device.compute_capability == 0)
         throw std::invalid_argument("NCCL's time model needs a CUDA device");
@@ -154,7 +174,7 @@ CollectiveLaw::CollectiveLaw(const CalibratedCluster& given,
               table_peak_.bytes_per_second, static_cast<double>(size.count) / in_seconds(time));
       return;
     case CollectiveModel::gloo:
-      if (nccl_knows && !cluster.through_host)
+      if (nccl_knows(cluster) && !cluster.through_host)
         throw std::invalid_argument("Gloo's collectives run on hosts: they need a CPU");
       law_ = GlooLaw(cluster);
       channels_.reset();

@@ -110,7 +110,11 @@ CostModel::CostModel(const CalibratedCluster& cluster, double step_spread)
       cluster_(cluster),
       measured_(cluster.calibration ? std::make_shared<const CalibratedTimes>(*cluster.calibration)
                                     : nullptr),
-      buffers_(collective) {}
+      buffers_(collective) {
+  if (ranks == 1) return;
+  for (const RankException& exception : cluster.exceptions)
+    if (exception.computes_otherwise()) exceptions.push_back(exception);
+}
 
 void CostModel::use_links(const Link& intra_node, const Link& inter_node) {
   if (std::string_view(collective.name()) == "table")
@@ -118,6 +122,22 @@ void CostModel::use_links(const Link& intra_node, const Link& inter_node) {
         "all-reduces take what a table of measurements says: another link would change nothing");
   cluster_.intra_node = intra_node;
   cluster_.inter_node = inter_node;
+  renew_law();
+}
+
+void CostModel::make_ranks_even() {
+  slowest_rank = 1;
+  exceptions.clear();
+}
+
+void CostModel::take_out_exceptions() {
+  exceptions.clear();
+  cluster_.exceptions.clear();
+  renew_law();
+}
+
+/// The law of collectives for the cluster as it is now, with all that was fitted.
+void CostModel::renew_law() {
   CollectiveLaw law(cluster_, collective.nvls_tree_sizes());
   buffers_ = law;
   law.call_overhead = collective.call_overhead;

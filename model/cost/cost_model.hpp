@@ -41,6 +41,15 @@ class CostModel {
   /// calibration or a table says what all-reduces take.
   void use_links(const Link& intra_node, const Link& inter_node);
 
+  /// Does any rank compute slower or otherwise than a typical one?
+  bool has_uneven_ranks() const { return slowest_rank > 1 || !exceptions.empty(); }
+  /// Is any rank or NIC another than the cluster says?
+  bool has_exceptions() const { return !cluster_.exceptions.empty(); }
+  /// From here on every rank computes as a typical one does. (NICs stay as they are.)
+  void make_ranks_even();
+  /// From here on no rank and no NIC is another than the cluster says.
+  void take_out_exceptions();
+
   /// The laws, with what is fitted to measured rows in them.
   Launch launch;
   CollectiveLaw collective;
@@ -53,7 +62,10 @@ class CostModel {
 
   bool synchronous = false;         ///< kernels run on the host thread
   double backward_beside_hook = 1;  ///< as in Calibration
-  double slowest_rank = 1;          ///< its computation takes so much longer than a typical one's
+  /// How much longer than a typical one's the computation of the slowest rank takes that is no
+  /// exception.
+  double slowest_rank = 1;
+  std::vector<RankException> exceptions;  ///< those that compute otherwise
   /// The shortest step there is, whatever it computes: the time in which a node makes its ranks'
   /// batches.
   Duration least_step{};
@@ -66,6 +78,7 @@ class CostModel {
   WorkCost collective_cost(const Work& work) const;
   WorkCost host_only(const Work& work) const;
   CollectiveCost among(const Work& work) const;
+  void renew_law();
   void scale_passes(const Schedule& schedule, Costs& costs) const;
   void share_optimizer(const Schedule& schedule, Costs& costs) const;
 

@@ -22,6 +22,33 @@ Costs slowed_down(const Schedule& schedule, Costs costs, double factor) {
   return costs;
 }
 
+void add_pause(Schedule& schedule, Costs& costs, Duration pause, double at, std::size_t begin,
+               std::size_t end) {
+  const auto computes = [&](const Task& task) {
+    return (task.stream == Stream::compute || task.stream == Stream::host) &&
+           costs.of(task).work > Duration::zero();
+  };
+  Duration all{}, so_far{};
+  for (std::size_t t = begin; t < end; ++t)
+    if (computes(schedule.tasks[t])) all += costs.of(schedule.tasks[t]).work;
+  const Duration until = scaled(all, at);
+  Task* paused = nullptr;
+  for (std::size_t t = begin; t < end && (paused == nullptr || so_far < until); ++t) {
+    if (!computes(schedule.tasks[t])) continue;
+    paused = &schedule.tasks[t];
+    so_far += costs.of(*paused).work;
+  }
+  if (paused == nullptr) return;
+  Work work = schedule.work_of(*paused);
+  WorkCost cost = costs.of(*paused);
+  work.host += pause;
+  cost.host += pause;
+  cost.first_launch += pause;
+  paused->work = static_cast<std::uint32_t>(schedule.works.size());
+  schedule.works.push_back(work);
+  costs.works.push_back(cost);
+}
+
 double total_seconds(const Schedule& schedule, const Costs& costs) {
   std::vector<std::uint32_t> uses(costs.works.size());
   for (const Task& task : schedule.tasks) ++uses[task.work];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/base/index.hpp"
 #include "model/timeline/busy_spans.hpp"
 
 namespace ddpsim {
@@ -42,11 +43,33 @@ std::vector<LastReduce> last_reduces(const Schedule& schedule,
   return last;
 }
 
+/// When a collective can begin as far as this rank goes.
+Instant arrival(const ExposedBucket& bucket) {
+  return std::max({bucket.times.ready, bucket.called, bucket.previous, bucket.launched});
+}
+
+/// The rank that came last to a collective, and later than `rank` itself, which came at `arrived`.
+int last_to_arrive(const Schedule& schedule, const Timeline& timeline, std::int32_t collective,
+                   int rank, Instant arrived) {
+  const Task& task = schedule.tasks[at(collective)];
+  for (std::size_t r = 0; r < timeline.ranks.size(); ++r) {
+    const std::vector<TaskTimes>& times = timeline.ranks[r];
+    Instant there = times[at(collective)].enqueued;
+    if (task.handed_over) there += timeline.handover;
+    for (const std::uint32_t earlier : schedule.waits_for(task))
+      there = std::max(there, times[earlier].end);
+    if (there <= arrived) continue;
+    arrived = there;
+    rank = static_cast<int>(r);
+  }
+  return rank;
+}
+
 /// How much less of the bucket's all-reduce would be exposed if no other rank had come later than
 /// this one: the same length, from the moment at which this rank was there.
 Duration lost_to_slower_rank(const ExposedBucket& bucket, const BusySpans& busy) {
   const BucketTimes& times = bucket.times;
-  const Instant arrived = std::max({times.ready, bucket.called, bucket.previous, bucket.launched});
+  const Instant arrived = arrival(bucket);
   if (arrived >= times.start) return {};
   const Duration late = times.start - arrived;
   const Duration less =
@@ -114,6 +137,7 @@ std::vector<ExposedBucket> why_exposed(const Schedule& schedule, const Timeline&
       bucket.previous = times[static_cast<std::size_t>(last[b].previous)].end;
     bucket.issued = at.issued;
     bucket.launched = at.enqueued + (task.handed_over ? timeline.handover : Duration::zero());
+    bucket.last_rank = last_to_arrive(schedule, timeline, last[b].task, rank, arrival(bucket));
     explain(bucket, busy);
   }
   return exposed;

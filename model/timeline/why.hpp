@@ -32,6 +32,7 @@ struct ExposedBucket {
   Instant launched{};      ///< it could be taken up: enqueued and handed over
   std::array<Duration, all_causes.size()> exposed_by{};  ///< [Cause] sums to times.exposed
   Cause cause = Cause::gradients;  ///< the one that accounts for most; the first of equals
+  int last_rank = 0;  ///< that all others waited for; this one where none came later than it
 
   Duration by(Cause each) const { return exposed_by[static_cast<std::size_t>(each)]; }
 };

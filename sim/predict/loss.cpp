@@ -113,7 +113,7 @@ std::string_view name_of(Loss loss) {
 
 Duration one_rank_step(const StepModel& model, Training training) {
   CostModel even = model.costs;
-  even.slowest_rank = 1;
+  even.make_ranks_even();
   even.least_step = training.least_step(1);
   return step_length(even, schedule_of_none(model, std::move(training)));
 }
@@ -132,7 +132,7 @@ StepLoss step_loss(const StepModel& model, const Step& step) {
       removal.remove(part);
       if (part == Loss::input) costs.least_step = step.training.least_step(1);
       if (part == Loss::interference) costs.backward_beside_hook = 1;
-      if (part == Loss::slowest_rank) costs.slowest_rank = 1;
+      if (part == Loss::slowest_rank) costs.make_ranks_even();
       const Duration after = part == Loss::rest
                                  ? loss.one_rank
                                  : std::min(before, step_length(costs, schedule, removal));

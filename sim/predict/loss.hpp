@@ -17,7 +17,7 @@ enum class Loss : std::uint8_t {
   /// itself has all cores of its node to itself.
   input,
   interference,  ///< kernels and collectives slow each other while both run
-  slowest_rank,  ///< the ranks wait for the one that computes slowest (CostModel::slowest_rank)
+  slowest_rank,  ///< the ranks wait for those that compute slower (CostModel::make_ranks_even)
   transfer,      ///< bytes on their way that no computation hides
   latency,       ///< the part of collectives that moves no bytes, where no computation hides it
   copies,        ///< kernels for communication: into and out of buckets, divisions, a comm hook's

@@ -10,16 +10,13 @@
 #include "model/schedule/variants.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/fit_times.hpp"
+#include "sim/predict/simulated_ranks.hpp"
 
 namespace ddpsim {
 namespace {
 
 constexpr std::size_t most_tasks = 10'000'000;  // of all ranks together
 constexpr std::chrono::hours longest_step{6};
-
-bool has_slower_rank(const CostModel& costs) {
-  return costs.slowest_rank > 1 && costs.ranks > 1;
-}
 
 /// What the schedule's work costs a typical rank.
 Costs price(const CostModel& model, const Schedule& schedule, const CostChange& change) {
@@ -28,36 +25,57 @@ Costs price(const CostModel& model, const Schedule& schedule, const CostChange& 
   return costs;
 }
 
-/// Simulates every rank that differs from the others; the last of them is the slowest.
+void check_number(const std::vector<SimulatedRank>& ranks, const Schedule& schedule) {
+  if (schedule.tasks.size() * ranks.size() <= most_tasks) return;
+  throw std::invalid_argument(
+      fmt::format("a step of {} ranks with different work of {} tasks each is beyond what is "
+                  "simulated ({} tasks): take larger buckets",
+                  ranks.size(), schedule.tasks.size(), most_tasks));
+}
+
+/// `begins`: the first task of each step; none: it is one.
+void add_pauses(Schedule& schedule, Costs& costs, const RankException& exception,
+                std::span<const std::uint32_t> begins) {
+  const std::size_t tasks = schedule.tasks.size();
+  if (begins.empty()) add_pause(schedule, costs, exception.pause, exception.at, 0, tasks);
+  for (std::size_t step = 0; step < begins.size(); ++step)
+    add_pause(schedule, costs, exception.pause, exception.at, begins[step],
+              step + 1 < begins.size() ? begins[step + 1] : tasks);
+}
+
+/// Simulates every rank that differs from the others.
 Timeline simulate_different(const CostModel& model, const Schedule& schedule, const Costs& typical,
-                            int different, const CostChange& change) {
+                            const std::vector<SimulatedRank>& ranks, const CostChange& change,
+                            std::span<const std::uint32_t> begins) {
+  check_number(ranks, schedule);
   const bool owners = different_ranks(schedule, model.ranks) > 1;
-  if (schedule.tasks.size() * static_cast<std::size_t>(different) > most_tasks)
-    throw std::invalid_argument(
-        fmt::format("a step of {} ranks with different work of {} tasks each is beyond what is "
-                    "simulated ({} tasks): take larger buckets",
-                    different, schedule.tasks.size(), most_tasks));
-  std::vector<Schedule> schedules;
-  if (owners)
-    for (int rank = 0; rank < different; ++rank)
-      schedules.push_back(schedule_of_rank(schedule, rank));
+  std::vector<Schedule> schedules;  // of ranks that have one of their own
   std::vector<Costs> costs;
-  for (int rank = 0; rank < different; ++rank)
-    costs.push_back(owners ? price(model, schedules[at(rank)], change) : typical);
-  const Schedule& last = owners ? schedules.back() : schedule;
-  if (has_slower_rank(model))
-    costs.back() = slowed_down(last, std::move(costs.back()), model.slowest_rank);
   std::vector<RankPlan> plans;
-  for (int rank = 0; rank < different; ++rank)
-    plans.push_back({owners ? &schedules[at(rank)] : &schedule, &costs[at(rank)]});
+  schedules.reserve(ranks.size());
+  costs.reserve(ranks.size());
+  for (const SimulatedRank& rank : ranks) {
+    const bool pauses = rank.exception && rank.exception->pause > Duration::zero();
+    if (owners)
+      schedules.push_back(schedule_of_rank(schedule, rank.rank));
+    else if (pauses)
+      schedules.push_back(schedule);
+    const Schedule& its = owners || pauses ? schedules.back() : schedule;
+    costs.push_back(owners ? price(model, its, change) : typical);
+    if (rank.compute != 1) costs.back() = slowed_down(its, std::move(costs.back()), rank.compute);
+    if (pauses) add_pauses(schedules.back(), costs.back(), *rank.exception, begins);
+    if (rank.exception && begins.empty()) check_length(its, costs.back());
+    plans.push_back({&its, &costs.back()});
+  }
   return simulate(plans);
 }
 
 /// `typical`: what the schedule's work costs a typical rank.
 Timeline simulate_priced(const CostModel& model, const Schedule& schedule, const Costs& typical,
-                         const CostChange& change = {}) {
-  const int different = simulated_ranks(model, schedule);
-  if (different > 1) return simulate_different(model, schedule, typical, different, change);
+                         const CostChange& change = {},
+                         std::span<const std::uint32_t> begins = {}) {
+  const std::vector<SimulatedRank> ranks = simulated_ranks(model, schedule);
+  if (ranks.size() > 1) return simulate_different(model, schedule, typical, ranks, change, begins);
   return simulate(schedule, typical);
 }
 
@@ -105,15 +123,13 @@ Timeline timeline_for_lengths(const CostModel& costs, const Schedule& schedule) 
 }  // namespace
 
 bool slowest_rank_decides(const CostModel& costs) {
-  return has_slower_rank(costs) && !costs.synchronous && !costs.interference.delays_launches();
+  return costs.slowest_rank > 1 && costs.ranks > 1 && costs.exceptions.empty() &&
+         !costs.synchronous && !costs.interference.delays_launches();
 }
 
-int simulated_ranks(const CostModel& costs, const Schedule& schedule) {
-  return std::max(different_ranks(schedule, costs.ranks), has_slower_rank(costs) ? 2 : 1);
-}
-
-Timeline simulate_ranks(const CostModel& costs, const Schedule& schedule) {
-  return simulate_priced(costs, schedule, costs.price(schedule));
+Timeline simulate_ranks(const CostModel& costs, const Schedule& schedule,
+                        std::span<const std::uint32_t> begins) {
+  return simulate_priced(costs, schedule, costs.price(schedule), {}, begins);
 }
 
 Step predict(const CostModel& costs, const Training& training, Schedule schedule) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <span>
 
 #include "model/scenario/scenario.hpp"
 #include "sim/predict/step.hpp"
@@ -9,9 +11,10 @@
 namespace ddpsim {
 
 /// One step of `training`, of ranks that are all alike; of all that have different work (ZeRO's
-/// hooks); and, where one rank is known to be slower (CostModel::slowest_rank), of that one beside
-/// them, or in the place of the one with the least work. Schedule and figures are rank 0's, but the
-/// step ends with the last rank's.
+/// hooks); of those that compute otherwise (CostModel::exceptions); and, where one rank is known to
+/// be slower (CostModel::slowest_rank), of that one beside them, or in the place of the one with
+/// the least work (simulated_ranks.hpp). Schedule and figures are those of a typical rank, or where
+/// ranks have different work of rank 0, but the step ends with the last rank's.
 /// Throws std::invalid_argument as build_schedule does, if there are too many different ranks, or
 /// if the step would be longer than six hours.
 Step predict(const StepModel& model, const Training& training);
@@ -19,12 +22,12 @@ Step predict(const StepModel& model, const Training& training);
 /// The step of a schedule that was built for `training` from the works of a StepModel.
 Step predict(const CostModel& costs, const Training& training, Schedule schedule);
 
-/// Is there a slower rank that decides how long a step is by itself? Of GPUs it does: their hosts
-/// take alike, so it is never earlier than a typical one. Who simulates it alone leaves out what a
-/// typical rank's kernels do to a collective while the slowest computes nothing, seldom more than a
-/// few in a thousand: of four thousand random steps, with factors of up to 3, five were too short
-/// by more than that, one by 4 %. Where launches come later beside collectives it may be more, and
-/// both ranks count.
+/// Is there a slower rank that decides how long a step is by itself? Of GPUs it does, if no rank is
+/// an exception: their hosts take alike, so it is never earlier than a typical one. Who simulates
+/// it alone leaves out what a typical rank's kernels do to a collective while the slowest computes
+/// nothing, seldom more than a few in a thousand: of four thousand random steps, with factors of up
+/// to 3, five were too short by more than that, one by 4 %. Where launches come later beside
+/// collectives it may be more, and both ranks count.
 bool slowest_rank_decides(const CostModel& costs);
 
 /// How long that step is, and how long it communicates: its StepMetrics::step and ::communication.
@@ -43,12 +46,10 @@ Duration step_length(const CostModel& costs, const Schedule& schedule, const Cos
 /// Throws std::invalid_argument if a step would be longer than six hours.
 void check_length(const Schedule& schedule, const Costs& costs);
 
-/// Any schedule of such ranks, which need not be one step's. Throws std::invalid_argument if there
-/// are too many different ranks.
-Timeline simulate_ranks(const CostModel& costs, const Schedule& schedule);
-
-/// Ranks that `simulate_ranks` tells apart.
-int simulated_ranks(const CostModel& costs, const Schedule& schedule);
+/// Any schedule of such ranks. `begins`: the first task of each step that it joins; none: it is one
+/// step's. Throws std::invalid_argument if there are too many different ranks.
+Timeline simulate_ranks(const CostModel& costs, const Schedule& schedule,
+                        std::span<const std::uint32_t> begins = {});
 
 /// The model of a scenario's steps, scaled to its measured `times` where it gives some.
 StepModel model_of(const Scenario& scenario);

@@ -9,6 +9,7 @@
 
 #include "model/schedule/joined_steps.hpp"
 #include "sim/predict/predict.hpp"
+#include "sim/predict/simulated_ranks.hpp"
 
 namespace ddpsim {
 namespace {
@@ -17,8 +18,7 @@ constexpr std::chrono::hours longest_run{30 * 24};
 
 /// Times are counted in picoseconds, in 64 bits, and tasks lie in memory.
 void check_extent(const StepModel& model, const ConsecutiveSteps& steps) {
-  const auto ranks =
-      static_cast<std::size_t>(simulated_ranks(model.costs, steps.kinds.front().schedule));
+  const std::size_t ranks = simulated_ranks(model.costs, steps.kinds.front().schedule).size();
   std::size_t tasks = 0;
   double seconds = 0;
   for (std::size_t i = 0; i < steps.sequence.size(); ++i) {
@@ -64,7 +64,7 @@ RunAhead run_ahead(const StepModel& model, const ConsecutiveSteps& steps) {
   for (const std::int32_t kind : steps.sequence)
     schedules.push_back(&steps.kinds[static_cast<std::size_t>(kind)].schedule);
   const JoinedSteps joined = join_steps(schedules, DdpAverages::samples);
-  const Timeline timeline = simulate_ranks(model.costs, joined.schedule);
+  const Timeline timeline = simulate_ranks(model.costs, joined.schedule, joined.begins);
 
   RunAhead run;
   run.periods.reserve(joined.begins.size());

@@ -6,7 +6,8 @@
 namespace ddpsim {
 std::string_view name_of(Change change) {
   constexpr std::array<std::string_view, all_changes.size()> names{
-      "link_twice_as_fast", "no_latency", "free_launch", "no_interference", "even_ranks"};
+      "link_twice_as_fast", "no_latency", "free_launch",
+      "no_interference",    "even_ranks", "no_exceptions"};
   return names[static_cast<std::size_t>(change)];
 }
 
@@ -26,7 +27,10 @@ CostModel with(CostModel costs, Change change) {
       costs.interference.strength = 0;
       break;
     case Change::even_ranks:
-      costs.slowest_rank = 1;
+      costs.make_ranks_even();
+      break;
+    case Change::no_exceptions:
+      costs.take_out_exceptions();
       break;
   }
   return costs;
@@ -34,10 +38,12 @@ CostModel with(CostModel costs, Change change) {
 
 std::vector<WhatIf> what_if(const StepModel& model, const Training& training) {
   const Schedule schedule = build_schedule(model.works, training);
+  const CostModel& costs = model.costs;
   std::vector<WhatIf> all;
   for (const Change change : all_changes) {
-    if (change == Change::even_ranks && model.costs.slowest_rank <= 1) continue;
-    all.push_back({change, predict(with(model.costs, change), training, schedule).metrics.step});
+    if (change == Change::even_ranks && !costs.has_uneven_ranks()) continue;
+    if (change == Change::no_exceptions && !costs.has_exceptions()) continue;
+    all.push_back({change, predict(with(costs, change), training, schedule).metrics.step});
   }
   return all;
 }

@@ -16,10 +16,11 @@ enum class Change : std::uint8_t {
   free_launch,         ///< the host takes no time for kernels, hooks, collectives and handovers
   no_interference,     ///< kernels and collectives do not slow each other
   even_ranks,          ///< no rank is slower than the others
+  no_exceptions,       ///< no rank and no NIC is another than the cluster says (RankException)
 };
 inline constexpr std::array all_changes{Change::link_twice_as_fast, Change::no_latency,
-                                        Change::free_launch, Change::no_interference,
-                                        Change::even_ranks};
+                                        Change::free_launch,        Change::no_interference,
+                                        Change::even_ranks,         Change::no_exceptions};
 std::string_view name_of(Change change);
 
 /// What a step costs under a change. The broadcasts of DDP's buffers stay what they are; on a
@@ -31,8 +32,8 @@ struct WhatIf {
   Duration step{};
 };
 
-/// The step under each change that changes the costs (`even_ranks`: only where ranks differ,
-/// CostModel::slowest_rank). Buckets stay the same.
+/// The step under each change that changes the costs (`even_ranks`: only where ranks compute
+/// differently; `no_exceptions`: only where there are some). Buckets stay the same.
 std::vector<WhatIf> what_if(const StepModel& model, const Training& training);
 
 }  // namespace ddpsim

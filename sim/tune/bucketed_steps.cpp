@@ -69,9 +69,12 @@ void BucketedSteps::take_costs(double link_factor) {
   if (why_simulated_) return;
   const Costs costs = model_.costs.price(whole_);
   check_length(whole_, costs);
-  const bool slower = model_.costs.slowest_rank > 1 && model_.costs.ranks > 1;
-  if (!slowest_rank_decides(model_.costs)) compile(costs);
-  if (slower) compile(slowed_down(whole_, costs, model_.costs.slowest_rank));
+  for (const SimulatedRank& rank : simulated_ranks(model_.costs, whole_))
+    if (rank.compute != 1 || rank.exception || !slowest_rank_decides(model_.costs))
+      compile(rank, costs);
+  std::stable_sort(lanes_.begin(), lanes_.end(), [this](const Lane& one, const Lane& other) {
+    return alone(one).end < alone(other).end;
+  });
   if (lanes_.size() == 1 && !synchronous_) find_jumps(lanes_.front());
 }
 
@@ -116,19 +119,31 @@ struct BucketedSteps::Writing {
   }
 };
 
-void BucketedSteps::compile(const Costs& costs) {
+/// `typical`: what whole_ costs a typical rank.
+void BucketedSteps::compile(const SimulatedRank& rank, const Costs& typical) {
+  Schedule schedule = whole_;
+  Costs costs = typical;
+  if (rank.compute != 1) costs = slowed_down(schedule, std::move(costs), rank.compute);
+  // A kernel stands at the same share of the computation, whatever the buckets.
+  if (rank.exception && rank.exception->pause > Duration::zero())
+    add_pause(schedule, costs, rank.exception->pause, rank.exception->at, 0, schedule.tasks.size());
+  if (rank.exception) check_length(schedule, costs);
+  compile(schedule, costs);
+}
+
+void BucketedSteps::compile(const Schedule& schedule, const Costs& costs) {
   const std::vector<int>& arrival = model_.works.arrival;
-  Writing writing{whole_, lanes_.emplace_back(), std::vector<std::int32_t>(arrival.size())};
+  Writing writing{schedule, lanes_.emplace_back(), std::vector<std::int32_t>(arrival.size())};
   for (std::size_t i = 0; i < arrival.size(); ++i)
     writing.position_of[at(arrival[i])] = static_cast<std::int32_t>(i);
-  writing.copied_back = std::ranges::any_of(whole_.tasks, [](const Task& task) {
+  writing.copied_back = std::ranges::any_of(schedule.tasks, [](const Task& task) {
     return task.operation == Operation::copy_out && task.bucket != nobody;
   });
   writing.handover = costs.handover;
   fixed_.clear();
   fired_.assign(arrival.size(), 0);
-  for (std::uint32_t t = 0; t < whole_.tasks.size(); ++t) {
-    const Task& task = whole_.tasks[t];
+  for (std::uint32_t t = 0; t < schedule.tasks.size(); ++t) {
+    const Task& task = schedule.tasks[t];
     if (task.stream == Stream::communication)
       write_collective(writing, t, costs.of(task));
     else if (task.operation == Operation::wait)
@@ -255,7 +270,7 @@ BucketedSteps::Alone BucketedSteps::alone(const Lane& lane) const {
 }
 
 PartitionProblem BucketedSteps::ideal() {
-  const Lane& lane = lanes_.back();  // the slower one
+  const Lane& lane = lanes_.back();  // the slowest
   const Alone none = alone(lane);
   const std::size_t gradients = model_.works.arrival.size();
   PartitionProblem problem;

@@ -9,6 +9,7 @@
 
 #include "model/ddp/training.hpp"
 #include "sim/engine/activity.hpp"
+#include "sim/predict/simulated_ranks.hpp"
 #include "sim/predict/step_model.hpp"
 #include "sim/tune/partition.hpp"
 
@@ -124,7 +125,8 @@ class BucketedSteps {
   };
 
   void take_costs(double link_factor);
-  void compile(const Costs& costs);
+  void compile(const SimulatedRank& rank, const Costs& typical);
+  void compile(const Schedule& schedule, const Costs& costs);
   struct Writing;
   void write_collective(Writing& writing, std::uint32_t t, const WorkCost& cost);
   void write_wait(Writing& writing, const Task& task, const WorkCost& cost);

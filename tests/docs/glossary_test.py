@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FIRST = 'scenarios/examples/first.yaml'
 COMMANDS = (
     ('run', FIRST, '--why', '--scaling', '16'),
+    ('run', 'scenarios/examples/straggler.yaml', '--why'),
     ('run', FIRST, '--steps', '3', '--run-ahead', '--ddp-statistics', '--set',
      'cluster.price=2 USD/h'),
     ('run', FIRST, '--vary', 'training.comm_hook=none,fp16_compress'),

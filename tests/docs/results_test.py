@@ -32,6 +32,9 @@ COMMANDS = {
     'run': ('run', FIRST, '--why', '--steps', '3', '--run-ahead', '--ddp-statistics', '--scaling',
             '16', '--cluster', 'dgx-h100', '--nodes', '2', '--set', 'cluster.price=2 USD/h',
             '--set', 'training.bucket_cap=25 MiB'),
+    'run of ranks that differ': ('run', 'scenarios/examples/straggler.yaml', '--why', '--set',
+                                 'cluster.exceptions=[{rank: 5, compute: 1.3, pause: 1 ms, at: '
+                                 '40 %}, {node: 1, nic: 40 GB/s}]'),
     'run of one rank': ('run', FIRST, '--set', 'cluster.ranks_per_node=1', '--scaling', '4'),
     'run of a description': ('run', 'described.yaml'),
     'run --vary': ('run', FIRST, '--vary', 'training.comm_hook=none,fp16_compress'),
@@ -63,9 +66,10 @@ class Section:
         self.told = told
 
 
-RUNS = ('run', 'run of one rank', 'run of a description', 'run --vary')
+RUNS = ('run', 'run of one rank', 'run of a description', 'run --vary', 'run of ranks that differ')
 SECTIONS = {
-    'cluster': Section(('run', 'run of one rank'), 'cluster', ['cluster']),
+    'cluster': Section(('run', 'run of one rank', 'run of ranks that differ'), 'cluster',
+                       ['cluster']),
     'memory': Section(RUNS, 'results[].memory', ['memory']),
     'bucket': Section(RUNS, 'results[].buckets[]', ['buckets']),
     'result': Section(RUNS, 'results[]',

@@ -10,10 +10,10 @@
 
 #include "backend/device_error.hpp"
 #include "backend/version.hpp"
-#include "model/cost/cost_model.hpp"
 #include "model/timeline/busy_overlap.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "tools/kineto/kineto_rank.hpp"
+#include "tools/kineto/shown_ranks.hpp"
 #include "tools/report/writers/gzip.hpp"
 
 namespace ddpsim {
@@ -22,45 +22,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int first_host_process = 1'000'000;  ///< devices count from 0
-constexpr std::size_t most_tasks = 20'000'000;
-
-/// The ranks of a step that a trace shows, and which of the simulated ones each is like.
-class ShownRanks {
- public:
-  ShownRanks(const Scenario& scenario, const Step& step, TraceRanks which)
-      : simulated_(static_cast<int>(step.timeline.ranks.size())),
-        all_(std::max(simulated_, scenario.cluster.ranks())),
-        slowest_last_(simulated_ == 2 && all_ > 2 &&
-                      slowest_rank(scenario.cluster, scenario.workload.step_spread) > 1),
-        count_(which == TraceRanks::all ? all_ : simulated_) {}
-
-  int count() const { return count_; }
-  int rank(int index) const { return slowest_last_ && index + 1 == count_ ? all_ - 1 : index; }
-  int like(int index) const {
-    if (slowest_last_) return index + 1 == count_ ? 1 : 0;
-    return std::min(index, simulated_ - 1);
-  }
-  std::string name(int index) const {
-    if (slowest_last_ && index + 1 == count_)
-      return fmt::format("rank {} (the slowest of {})", rank(index), all_);
-    const int stands_for = slowest_last_ ? count_ - 2 : count_ - 1;
-    const int last = slowest_last_ ? all_ - 2 : all_ - 1;
-    if (index != stands_for || rank(index) == last) return fmt::format("rank {}", rank(index));
-    return fmt::format("rank {} (and all up to {})", rank(index), last);
-  }
-
- private:
-  int simulated_, all_;
-  bool slowest_last_;  ///< the last one simulated is the slowest of all, and the others are alike
-  int count_;
-};
 
 void check_size(const Scenario& scenario, const std::vector<NamedStep>& steps, TraceRanks which) {
   std::size_t tasks = 0;
   for (const NamedStep& named : steps)
     tasks += named.step->schedule.tasks.size() *
              static_cast<std::size_t>(ShownRanks(scenario, *named.step, which).count());
-  if (tasks > most_tasks)
+  if (tasks > most_traced_tasks)
     throw std::invalid_argument(
         fmt::format("a trace of {} tasks would take more than {} GB: without --all-ranks it holds "
                     "the ranks that differ; --set compare=[bucketed] leaves strategies out",

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "model/cost/cost_model.hpp"
+#include "sim/predict/simulated_ranks.hpp"
+
 namespace ddpsim {
 
 namespace {
@@ -31,7 +34,27 @@ std::string buckets_label(const Training& training) {
   return fmt::format("{}, {}", name, cap_label(training));
 }
 
+std::string name_of(const SimulatedRank& rank, bool of_own_work) {
+  if (rank.slowest) return "the slowest rank";
+  if (rank.exception && rank.exception->node)
+    return fmt::format("{} rank of node {}", rank.exception->ranks > 1 ? "a" : "the",
+                       *rank.exception->node);
+  return rank.exception || of_own_work ? fmt::format("rank {}", rank.rank) : "";
+}
+
 }  // namespace
+
+std::vector<std::string> names_of_ranks(const Scenario& scenario, const Schedule& schedule) {
+  const CalibratedCluster& cluster = scenario.cluster;
+  std::vector<std::string> names;
+  if (cluster.exceptions.empty()) return names;
+  const int different = different_ranks(schedule, cluster.ranks());
+  for (const SimulatedRank& rank :
+       simulated_ranks(cluster.exceptions, slowest_rank(cluster, scenario.workload.step_spread),
+                       cluster.ranks(), different))
+    names.push_back(name_of(rank, different > 1));
+  return names;
+}
 
 std::string enumerated(const std::vector<std::string>& names) {
   if (names.size() < 2) return fmt::format("{}", fmt::join(names, ""));

@@ -14,6 +14,10 @@ namespace ddpsim {
 /// "a", "a and b", "a, b and c".
 std::string enumerated(const std::vector<std::string>& names);
 
+/// What to call each rank of a step's timeline where some are exceptions: "rank 5", "a rank of node
+/// 3", "the slowest rank", and "" for a typical one. Empty: there are none.
+std::vector<std::string> names_of_ranks(const Scenario& scenario, const Schedule& schedule);
+
 /// A step and what to call it in pictures and traces.
 struct NamedStep {
   std::string name;

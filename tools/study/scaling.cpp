@@ -105,6 +105,7 @@ ScalingPoint point_of(const Scenario& scenario, Duration step, Duration one_rank
 /// One rank has nobody to run out of inputs before it.
 Scenario alone(const Scenario& scenario) {
   Scenario one = resized(scenario, 1, 1);
+  one.cluster.exceptions.clear();
   one.training.join.reset();
   one.training.strategy = Strategy::none;
   return one;
@@ -118,6 +119,13 @@ Scenario resized(Scenario scenario, int nodes, RanksPerNode ranks_per_node) {
     if (!link->all_reduce.empty() && link->table_ranks == 0) link->table_ranks = cluster.ranks();
   cluster.nodes = nodes;
   cluster.ranks_per_node = std::move(ranks_per_node);
+  // Exceptions among the ranks that are there.
+  const int ranks = cluster.ranks();
+  std::erase_if(cluster.exceptions, [&](const RankException& exception) {
+    return exception.rank >= ranks || (exception.nic && exception.node >= nodes);
+  });
+  for (RankException& exception : cluster.exceptions)
+    exception.ranks = std::min(exception.ranks, ranks - exception.rank);
   return scenario;
 }
 

@@ -114,6 +114,11 @@ std::vector<Training> trainings_to_validate(const Scenario& scenario,
   if (scenario.training.pipeline)
     throw InputError(fmt::format(
         "{}: training.input: real ranks load no data: write ready, or take it out", scenario.file));
+  if (!scenario.cluster.exceptions.empty())
+    throw InputError(
+        fmt::format("{}: cluster.exceptions: real ranks cannot be made to differ: write --set "
+                    "cluster.exceptions=[], or take it out",
+                    scenario.file));
   std::vector<Training> trainings;
   const auto add = [&](Strategy strategy) -> Training& {
     trainings.push_back(scenario.training);

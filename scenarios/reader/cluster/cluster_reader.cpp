@@ -15,6 +15,7 @@
 #include "scenarios/reader/cluster/calibration_reader.hpp"
 #include "scenarios/reader/cluster/cluster_shape.hpp"
 #include "scenarios/reader/cluster/device_reader.hpp"
+#include "scenarios/reader/cluster/exceptions_reader.hpp"
 #include "scenarios/reader/cluster/host_reader.hpp"
 #include "scenarios/reader/cluster/launch_reader.hpp"
 #include "scenarios/reader/cluster/link_reader.hpp"
@@ -36,6 +37,7 @@ struct ClusterDraft : CalibratedCluster {
   LaunchChange launch_change;
   Host host;
   std::optional<double> given_skew;
+  std::vector<GivenException> given_exceptions;
   std::optional<int> at_once;
   std::optional<int> ranks_given;
   std::optional<Price> price;
@@ -372,6 +374,8 @@ void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
     *time = scaled(*time, cluster.host.factor);
   cluster.launch_change.apply(cluster.launch);
   check_links(cluster, map);
+  if (const auto exceptions = cluster.given("exceptions"))
+    cluster.exceptions = placed(cluster.given_exceptions, *exceptions, cluster);
 }
 
 void add_machines(Map<ClusterDraft>& map) {
@@ -505,6 +509,13 @@ void add_costs(Map<ClusterDraft>& map) {
                                     100 * usual_skew_of_decoded_input),
            .example = "2 %",
            .source = "public runs on one to eight GPUs of a host: docs/accuracy.md"})
+      .key("exceptions", exceptions_value(), &ClusterDraft::given_exceptions,
+           {.meaning = "Ranks that differ from the rest: one that computes at another pace, a node "
+                       "with slower NICs, a host that pauses in each step. Each rank is in one of "
+                       "them at most. `run --why` says which buckets wait for which of them, and "
+                       "what the step would be without. Real ranks (`validate`) cannot be slowed.",
+            .otherwise = "ranks differ by `skew` alone",
+            .example = "[{rank: 5, compute: 1.3}, {node: 1, nic: 100 Gbit/s}]"})
       .key("launch", launch_value(), &ClusterDraft::launch_change,
            {.meaning = "What the host pays to enqueue a kernel or a collective: one time for both, "
                        "a time for each kind of call, or `sync` for CPUs, whose kernels run on the "

@@ -167,7 +167,7 @@ std::vector<std::string> left_out_by(const std::vector<Setting>& settings, const
                                   [](const Setting& each) { return each.key == "cluster"; });
   const bool mapping = taken->value.starts_with('{');
   std::vector<std::string> notes;
-  for (const char* key : {"skew", "launch", "host", "collectives", "interference",
+  for (const char* key : {"skew", "exceptions", "launch", "host", "collectives", "interference",
                           "collectives_at_once", "through_host", "price"})
     if (const std::string path = fmt::format("cluster.{}", key);
         had.has(key) && !touches(settings, path) && !said_within(*taken, path))

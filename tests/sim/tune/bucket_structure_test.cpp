@@ -12,6 +12,7 @@
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucketed_steps.hpp"
 #include "sim/tune/lower_bound.hpp"
+#include "tests/sim/predict/random_exceptions.hpp"
 #include "tests/sim/predict/random_trainings.hpp"
 #include "tests/sim/tune/random_partitions.hpp"
 
@@ -390,7 +391,8 @@ const std::vector<Feature> features{
      180},
     {"slower rank",
      [](const Draw& d) { return d.model.costs.slowest_rank > 1 && d.model.costs.ranks > 1; }, 300,
-     500}};
+     500},
+    {"exceptions", [](const Draw& d) { return !d.model.costs.exceptions.empty(); }, 200, 400}};
 
 /// What was fast when the tuner went by a list of features: it has to stay so.
 bool is_on_the_list(const Draw& draw) {
@@ -439,6 +441,7 @@ TEST_CASE("whatever a training asks for, steps are as predicted to the tick, or 
     const StepModel model(workload, fixtures::any_cluster(dice), Optimizer::sgd);
     Draw draw{workload, model, {}};
     if (dice.one_in(3)) draw.model.costs.slowest_rank = 1 + 0.01 * dice.between(1, 40);
+    if (seed % 3 == 0) fixtures::differ_some_ranks(dice, draw.model.costs);
     draw.training = fixtures::any_training(dice, workload);
     draw.training.buckets = {draw.model.works.arrival};
     try {

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/predict/predict.hpp"
+#include "tests/sim/predict/random_exceptions.hpp"
 #include "tests/sim/tune/random_partitions.hpp"
 
 namespace ddpsim {
@@ -31,7 +32,8 @@ Duration simulated(const StepModel& model, Training training,
   return predict(model, training).metrics.step;
 }
 
-/// A model in which everything can differ: kernels bound by memory or not, launches, a slower rank.
+/// A model in which everything can differ: kernels bound by memory or not, launches, a slower rank,
+/// exceptions.
 StepModel random_model(Dice& dice) {
   const Workload workload = fixtures::random_workload(dice);
   Cluster cluster = fixtures::random_cluster(dice, dice.one_in(2));
@@ -39,6 +41,7 @@ StepModel random_model(Dice& dice) {
   if (dice.one_in(3)) cluster.launch.wait = dice.time(20);
   StepModel model(workload, cluster, Optimizer::sgd);
   if (dice.one_in(3)) model.costs.slowest_rank = 1 + 0.01 * dice.between(1, 40);
+  if (dice.one_in(3)) fixtures::differ_some_ranks(dice, model.costs);
   fixtures::free_some_copies(dice, model);
   return model;
 }
@@ -47,7 +50,7 @@ StepModel random_model(Dice& dice) {
 
 TEST_CASE("a step is as long as the simulated one, to the tick, under any bucketing",
           "[sim][bucketed_steps]") {
-  int compared = 0, asynchronous = 0, slower_rank = 0;
+  int compared = 0, asynchronous = 0, slower_rank = 0, exceptions = 0;
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
     Dice dice(seed);
     const StepModel model = random_model(dice);
@@ -61,7 +64,7 @@ TEST_CASE("a step is as long as the simulated one, to the tick, under any bucket
       const std::vector<int> ends = random_ends(dice, steps.size(), dice.between(1, 4));
       const Duration expected = simulated(model, training, buckets_of(model, ends));
       CAPTURE(seed, draw, model.costs.synchronous, model.costs.slowest_rank, steps.size(),
-              training.micro_batches);
+              training.micro_batches, model.costs.exceptions.size());
       REQUIRE(steps.of(ends) == expected);
       REQUIRE(steps.of(ends, expected) == expected);
       REQUIRE(steps.of(ends, expected - Duration{1}) > expected - Duration{1});
@@ -69,10 +72,12 @@ TEST_CASE("a step is as long as the simulated one, to the tick, under any bucket
     }
     asynchronous += model.costs.synchronous ? 0 : 1;
     slower_rank += model.costs.slowest_rank > 1 && model.costs.ranks > 1 ? 1 : 0;
+    exceptions += model.costs.exceptions.empty() ? 0 : 1;
   }
   CHECK(compared == 9000);
   CHECK(asynchronous > 1000);
   CHECK(slower_rank > 200);
+  CHECK(exceptions > 200);
 }
 
 TEST_CASE("buckets that are not contiguous in arrival order are simulated",

@@ -7,6 +7,7 @@
 
 #include "sim/tune/bucketed_steps.hpp"
 #include "sim/tune/lower_bound.hpp"
+#include "tests/sim/predict/random_exceptions.hpp"
 #include "tests/sim/tune/random_partitions.hpp"
 
 namespace ddpsim {
@@ -133,6 +134,7 @@ TEST_CASE("the lower bound is never above the best of all partitions", "[sim][pa
     if (dice.one_in(3)) model.costs.launch.wait = dice.time(20);
     if (dice.one_in(3)) model.costs.launch.handover = dice.time(20);
     if (dice.one_in(4)) model.costs.slowest_rank = 1 + 0.01 * dice.between(1, 40);
+    if (dice.one_in(4)) fixtures::differ_some_ranks(dice, model.costs);
     Training training;
     training.micro_batches = dice.one_in(4) ? 2 : 1;
     training.no_sync = dice.one_in(2);

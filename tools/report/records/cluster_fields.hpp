@@ -49,8 +49,33 @@ inline constexpr Field slowest_rank_from =
                "step_spread), scenario "
                "(cluster.skew), or assumed; nothing where all ranks are alike.");
 
-inline constexpr std::array of_cluster{&nodes,        &ranks_per_node,   &device_name, &intra_node,
-                                       &inter_node,   &nics_per_node,    &line_rate,   &law,
-                                       &slowest_rank, &slowest_rank_from};
+inline constexpr Field exceptions =
+    list_field("exceptions",
+               "The ranks that differ from the others (cluster.exceptions), one object for each "
+               "entry; there only if there are some.");
+inline constexpr Field exception_rank = count_field("rank", "rank", "The rank that differs.");
+inline constexpr Field exception_node =
+    count_field("node", "node", "The node whose ranks or NICs differ.");
+inline constexpr Field exception_compute = ratio_field(
+    "compute", "compute", "How many times as long as on other ranks computation takes there.",
+    Better::low, hundredths);
+inline constexpr Field exception_nic{.name = "nic_bytes_per_second",
+                                     .label = "NIC",
+                                     .kind = ValueKind::real,
+                                     .unit = "bytes/s",
+                                     .hint = "What each NIC of the node carries."};
+inline constexpr Field exception_pause =
+    ms_field("pause_ms", "pause ms", "How long the host of the rank stands still in each step.",
+             Better::low);
+inline constexpr Field exception_at =
+    ratio_field("at", "at", "The share of the step's computation by which the pause comes.",
+                Better::neither, percent);
+
+inline constexpr std::array of_cluster{
+    &nodes,          &ranks_per_node,    &device_name,   &intra_node,
+    &inter_node,     &nics_per_node,     &line_rate,     &law,
+    &slowest_rank,   &slowest_rank_from, &exceptions,    &exception_rank,
+    &exception_node, &exception_compute, &exception_nic, &exception_pause,
+    &exception_at};
 
 }  // namespace ddpsim::fields

@@ -55,6 +55,11 @@ inline constexpr Field reason =
     text_field("reason", "reason", "The cause that accounts for most of the exposed time.");
 inline constexpr Field exposed_by_ms =
     record_field("exposed_by_ms", "How much of the exposed time each cause accounts for.");
+inline constexpr Field waits_for =
+    text_field("waits_for", "waits for",
+               "The rank that came last, for which the all-reduce waited; nothing where a typical "
+               "rank came as late. There only if there are cluster.exceptions.")
+        .with(much);
 inline constexpr Field because =
     text_field("because", "because", "The causes with what each accounts for, the largest first.")
         .with(Look{}.to_the_left())
@@ -114,6 +119,7 @@ inline constexpr std::array of_why{&why,
                                    &bucket_exposed_ms,
                                    &reason,
                                    &exposed_by_ms,
+                                   &waits_for,
                                    &algorithm,
                                    &protocol,
                                    &channels,

@@ -385,6 +385,73 @@ void add_calibration_doubts(std::vector<std::string>& notes, const CalibratedClu
         "calibrate again for the rest");
 }
 
+/// Why these NICs of one node change nothing; "" where they do.
+std::string why_idle(const CalibratedCluster& cluster, Bandwidth nic) {
+  if (CollectiveLaw(cluster).name() == std::string("table"))
+    return "all-reduces take what was measured; take nic out, or the measured all-reduces";
+  if (nic >= cluster.inter_node.bandwidth)
+    return fmt::format("the NICs of inter_node carry no more ({})",
+                       to_string(cluster.inter_node.bandwidth));
+  return nic > slowest_nic(cluster) ? "another node has slower ones" : "";
+}
+
+void add_idle_nics(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  for (const RankException& exception : cluster.exceptions) {
+    if (!exception.nic) continue;
+    if (const std::string why = why_idle(cluster, *exception.nic); !why.empty())
+      notes.push_back(
+          fmt::format("cluster.exceptions: nic of {} has no effect: {}", name_of(exception), why));
+  }
+}
+
+/// "computes 1.3 times as long", "pause for 200 ms at the start of a step".
+std::string pace_text(const RankException& exception) {
+  const bool several = exception.ranks > 1;
+  const std::string s = several ? "" : "s";
+  const std::string when = exception.at == 0
+                               ? "at the start of a step"
+                               : fmt::format("at {:g} % of {} computation", 100 * exception.at,
+                                             several ? "their" : "its");
+  const std::string pause =
+      exception.pause > Duration::zero()
+          ? fmt::format("pause{} for {} {}", s, to_string(exception.pause), when)
+          : "";
+  if (exception.compute == 1 && !pause.empty()) return pause;
+  const std::string compute = fmt::format("compute{} {:g} times as long", s, exception.compute);
+  return pause.empty() ? compute : compute + " and " + pause;
+}
+
+/// "rank 5 computes 1.3 times as long", "the NICs of node 3 carry 12.5 GB/s".
+std::string exception_text(const CalibratedCluster& cluster, const RankException& exception) {
+  std::string text;
+  if (exception.computes_otherwise() || !exception.nic)
+    text = fmt::format("{}{} {}",
+                       !exception.node       ? ""
+                       : exception.ranks > 1 ? "the ranks of "
+                                             : "the rank of ",
+                       name_of(exception), pace_text(exception));
+  if (!exception.nic) return text;
+  return text + fmt::format("{}the NICs of {} carry {}{}", text.empty() ? "" : " and ",
+                            name_of(exception), to_string(*exception.nic),
+                            why_idle(cluster, *exception.nic).empty()
+                                ? ", which sets the pace of the network"
+                                : "");
+}
+
+Record exception_record(const RankException& exception) {
+  Record record;
+  if (exception.node)
+    record.add(fields::exception_node, *exception.node);
+  else
+    record.add(fields::exception_rank, exception.rank);
+  record.add(fields::exception_compute, exception.compute);
+  if (exception.nic) record.add(fields::exception_nic, exception.nic->bytes_per_second);
+  if (exception.pause > Duration::zero())
+    record.add(fields::exception_pause, in_ms(exception.pause))
+        .add(fields::exception_at, exception.at);
+  return record;
+}
+
 /// Micro-batches that each communicate.
 void add_repeated_communication(std::vector<std::string>& notes, const Scenario& scenario) {
   const Training& training = scenario.training;
@@ -446,6 +513,8 @@ std::string cluster_text(const Scenario& scenario) {
   text += kernels_text(cluster);
   if (const std::string slowest = slowest_rank_text(scenario); !slowest.empty())
     text += "; " + slowest;
+  if (const std::string exceptions = exceptions_text(scenario.cluster); !exceptions.empty())
+    text += "; " + exceptions;
   if (const std::string assumed = assumed_interference_text(scenario); !assumed.empty())
     text += "; " + assumed;
   return text;
@@ -471,6 +540,16 @@ std::string slowest_rank_text(const Scenario& scenario) {
   }();
   return fmt::format("the slowest of {} ranks {} {:.1f} % longer{}", cluster.ranks(), verb,
                      100 * (slowest - 1), from);
+}
+
+std::string exceptions_text(const CalibratedCluster& cluster) {
+  constexpr std::size_t most = 6;
+  std::string text;
+  for (std::size_t i = 0; i < cluster.exceptions.size(); ++i) {
+    if (i == most) return text + fmt::format("; and {} more", cluster.exceptions.size() - most);
+    text += (text.empty() ? "" : "; ") + exception_text(cluster, cluster.exceptions[i]);
+  }
+  return text;
 }
 
 std::string assumed_interference_text(const Scenario& scenario) {
@@ -515,6 +594,11 @@ Record cluster_record(const Scenario& scenario) {
            slowest_rank(cluster, scenario.workload.step_spread) > 1
                ? FieldValue(name_of(skew_source(cluster, scenario.workload.step_spread)))
                : FieldValue());
+  if (cluster.exceptions.empty()) return record;
+  List exceptions;
+  for (const RankException& exception : cluster.exceptions)
+    exceptions.emplace_back(exception_record(exception));
+  record.add(fields::exceptions, std::move(exceptions));
   return record;
 }
 
@@ -560,6 +644,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   add_misplaced_links(notes, scenario.cluster);
   add_unequal_nodes(notes, scenario.cluster);
   add_idle_network(notes, scenario);
+  add_idle_nics(notes, scenario.cluster);
   add_extrapolation(notes, scenario);
   add_calibration_doubts(notes, scenario.cluster);
   add_link_origin(notes, scenario.cluster, settings);

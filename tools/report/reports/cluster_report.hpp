@@ -23,6 +23,9 @@ std::string cluster_text(const Scenario& scenario);
 /// much, and where that is from; "" where all ranks are alike.
 std::string slowest_rank_text(const Scenario& scenario);
 
+/// "rank 5 computes 1.3 times as long": the exceptions; "" where there are none.
+std::string exceptions_text(const CalibratedCluster& cluster);
+
 /// Says that nobody measured how kernels and all-reduces over NICs slow each other, and what is
 /// assumed instead; "" where it is known, given, or of no effect.
 std::string assumed_interference_text(const Scenario& scenario);

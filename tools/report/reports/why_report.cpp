@@ -56,7 +56,8 @@ const Field& field_of(Cause cause) {
   return fields::by_gradients;
 }
 
-Record bucket_record(const ExposedBucket& bucket) {
+/// `ranks`: the names of the ranks; empty: there are no exceptions.
+Record bucket_record(const ExposedBucket& bucket, const std::vector<std::string>& ranks) {
   Record shares, record;
   for (const Cause cause : all_causes) shares.add(field_of(cause), in_ms(bucket.by(cause)));
   record.add(fields::index, bucket.bucket)
@@ -71,6 +72,10 @@ Record bucket_record(const ExposedBucket& bucket) {
       .add(fields::bucket_exposed_ms, in_ms(bucket.times.exposed))
       .add(fields::reason, field_of(bucket.cause).name)
       .add(fields::exposed_by_ms, std::move(shares));
+  if (!ranks.empty()) {
+    const std::string& last = ranks.at(static_cast<std::size_t>(bucket.last_rank));
+    record.add(fields::waits_for, last.empty() ? FieldValue() : FieldValue(last));
+  }
   add_choice(record, bucket.times.choice);
   return record;
 }
@@ -85,8 +90,10 @@ Table buckets_table(const Scenario& scenario, const Step& step,
   Table table{{fields::bucket_in_words, fields::bytes, fields::ready, fields::called_ms,
                fields::launched_ms, fields::previous_end_ms, fields::start, fields::end,
                fields::exposed, fields::because, fields::how}};
+  const std::vector<std::string> ranks = names_of_ranks(scenario, step.schedule);
+  if (!ranks.empty()) table.columns.insert(table.columns.end() - 2, fields::waits_for);
   for (std::size_t i = 0; i < shown; ++i) {
-    Record record = bucket_record(buckets[i]);
+    Record record = bucket_record(buckets[i], ranks);
     record.add(fields::bucket_in_words, bucket_label(scenario, step.schedule, buckets[i].bucket))
         .add(fields::bytes, step.schedule.buckets[buckets[i].bucket].size.count)
         .add(fields::because, because(buckets[i]))
@@ -133,6 +140,8 @@ std::string_view heading(Change change) {
       return "no interference";
     case Change::even_ranks:
       return "even ranks";
+    case Change::no_exceptions:
+      return "no exceptions";
   }
   return "";
 }
@@ -146,7 +155,9 @@ Table changes_table(const Comparison& comparison) {
     TableRow row{strategy_label(step.training), in_ms(step.metrics.step)};
     for (const WhatIf& each : what_if(comparison.priced.model, step.training)) {
       if (table.rows.empty())
-        table.columns.push_back(fields::changed_step_ms.labelled(heading(each.change)));
+        table.columns.push_back(
+            fields::changed_step_ms.labelled(heading(each.change))
+                .with(each.change == Change::no_exceptions ? fields::much : fields::usual));
       row.emplace_back(in_ms(each.step));
     }
     table.add(std::move(row));
@@ -202,8 +213,10 @@ std::vector<Record> why_records(const Comparison& comparison, const std::vector<
     const Step& step = comparison.compared[s];
     const std::vector<ExposedBucket> buckets =
         why_exposed(step.schedule, step.timeline, step.metrics);
+    const std::vector<std::string> ranks = names_of_ranks(comparison.scenario, step.schedule);
     List exposed_buckets, changes;
-    for (const ExposedBucket& bucket : buckets) exposed_buckets.emplace_back(bucket_record(bucket));
+    for (const ExposedBucket& bucket : buckets)
+      exposed_buckets.emplace_back(bucket_record(bucket, ranks));
     for (const WhatIf& each : what_if(comparison.priced.model, step.training))
       changes.emplace_back(Record()
                                .add(fields::change, name_of(each.change))
