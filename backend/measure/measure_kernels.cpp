@@ -151,7 +151,9 @@ std::map<Operation, double> MeasureKernels::over_medians(const Measured& measure
       }
   }
   std::map<Operation, double> factors;
-  for (auto& [operation, values] : ratios) factors[operation] = median(std::move(values));
+  for (auto& [operation, values] : ratios)
+    factors[operation] =
+        std::clamp(median(std::move(values)), OperationFactor::least, OperationFactor::most);
   return factors;
 }
 

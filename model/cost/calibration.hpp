@@ -35,6 +35,9 @@ MeasuredWork measured(Operation operation, std::optional<Gemm> gemm, Bytes traff
 /// How much longer the tasks of an operation take together, in the median step, than their medians
 /// added up: noise makes single tasks longer, never shorter.
 struct OperationFactor {
+  /// What a machine that computes may show. Beyond it the machine stood still.
+  static constexpr double least = 0.1, most = 100;
+
   Operation operation = Operation::forward;
   double over_medians = 1;
 

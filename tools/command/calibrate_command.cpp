@@ -203,6 +203,13 @@ Calibration measured(Backend& backend, const Scenario& scenario,
   // Once more, for what began meanwhile; the other ranks have nothing left to do.
   const double left = backend.rank() == 0 ? std::min(left_before, left_by_others(job)) : 1;
   calibration.doubts = machine_doubts(stolen, left);
+  if (std::ranges::any_of(calibration.factors, [](const OperationFactor& factor) {
+        return factor.over_medians >= OperationFactor::most;
+      }))
+    calibration.doubts.push_back(
+        fmt::format("kernels of the median step took {:.0f} times their medians and more together, "
+                    "for the machine stood still meanwhile: measure again",
+                    OperationFactor::most));
   if (std::string doubt = all_reduce_doubt(calibration.all_reduce); !doubt.empty())
     calibration.doubts.insert(calibration.doubts.begin(), std::move(doubt));
   return calibration;

@@ -132,7 +132,8 @@ const Map<OperationFactor>& factor_map() {
           "than their medians added up.")
           .key("operation", value::one_of(kernel_operations), &OperationFactor::operation,
                {.meaning = "The operation.", .example = "forward", .required = true})
-          .key("over_medians", value::number(0.1, 100), &OperationFactor::over_medians,
+          .key("over_medians", value::number(OperationFactor::least, OperationFactor::most),
+               &OperationFactor::over_medians,
                {.meaning = "The factor.", .example = "1.04", .required = true});
   return map;
 }

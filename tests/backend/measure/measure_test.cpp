@@ -244,6 +244,28 @@ TEST_CASE("of a stream that is under way at times, the slowdown is that of those
   CHECK(large);
 }
 
+TEST_CASE("a machine that stands still in every step leaves factors that a reader takes",
+          "[backend][measure]") {
+  const SmallJob job(2, {64, 256, 256, 64});
+  MeasureOptions options = few();
+  options.largest = 64 * KiB;
+  // In each run another forward kernel takes ten seconds: a step takes long, no kernel's median.
+  const Calibration calibration =
+      measured_with(job, options, [stalled = 0](RankRun& run, const Schedule& step) mutable {
+        std::vector<std::size_t> forward;
+        for (std::size_t i = 0; i < std::min(step.tasks.size(), run.times.size()); ++i)
+          if (step.tasks[i].operation == Operation::forward) forward.push_back(i);
+        if (!forward.empty())
+          run.times[forward[static_cast<std::size_t>(stalled++) % forward.size()]].end += 10s;
+      });
+  double most = 0;
+  for (const OperationFactor& factor : calibration.factors) {
+    CHECK(factor.over_medians >= OperationFactor::least);
+    most = std::max(most, factor.over_medians);
+  }
+  CHECK(most == OperationFactor::most);
+}
+
 TEST_CASE("a round in which the machine stalls does not count as interference",
           "[backend][measure]") {
   const SmallJob job(2);
