@@ -11,7 +11,7 @@
 #include "tools/kineto/trace.hpp"
 #include "tools/report/pages/run_section.hpp"
 #include "tools/report/reports/best.hpp"
-#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/cluster_notes.hpp"
 #include "tools/report/reports/hooks_log.hpp"
 #include "tools/report/reports/listing.hpp"
 #include "tools/report/reports/results.hpp"

@@ -6,7 +6,7 @@
 #include "tools/command/pages.hpp"
 #include "tools/command/plugin_flag.hpp"
 #include "tools/kineto/trace.hpp"
-#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/cluster_notes.hpp"
 #include "tools/report/reports/said_notes.hpp"
 #include "tools/report/reports/schedule_report.hpp"
 #include "tools/report/writers/csv.hpp"

@@ -18,6 +18,7 @@
 #include "scenarios/reader/scenario/scenario_text.hpp"
 #include "tools/picture/timeline_picture.hpp"
 #include "tools/report/records/step_fields.hpp"
+#include "tools/report/reports/cluster_notes.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/run_report.hpp"
 #include "tools/report/reports/said_notes.hpp"

@@ -5,7 +5,7 @@
 
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "scenarios/reader/text/input_error.hpp"
-#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/cluster_notes.hpp"
 #include "tools/report/reports/said_notes.hpp"
 #include "tools/study/carried_fit.hpp"
 #include "tools/study/file_notes.hpp"

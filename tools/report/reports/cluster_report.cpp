@@ -1,26 +1,15 @@
 #include "tools/report/reports/cluster_report.hpp"
 
-#include <algorithm>
-#include <cctype>
-
 #include <fmt/format.h>
 
 #include "model/base/printable.hpp"
 #include "model/cluster/deciding_link.hpp"
-#include "model/cluster/nvlink.hpp"
 #include "model/cost/collective.hpp"
 #include "model/cost/collective_ports.hpp"
 #include "model/cost/cost_model.hpp"
 #include "model/cost/interference.hpp"
-#include "scenarios/reader/cluster/device_reader.hpp"
-#include "scenarios/reader/scenario/scenario_settings.hpp"
 #include "tools/report/records/cluster_fields.hpp"
-#include "tools/report/reports/described_report.hpp"
-#include "tools/report/reports/full_nodes.hpp"
-#include "tools/report/reports/idle_links.hpp"
-#include "tools/report/reports/kept_links.hpp"
-#include "tools/study/known_joins.hpp"
-#include "tools/study/measurement_doubts.hpp"
+#include "tools/report/reports/rank_exceptions.hpp"
 
 namespace ddpsim {
 namespace {
@@ -52,15 +41,6 @@ bool is_own(const std::string& name) {
   return name == "inline";
 }
 
-/// In small letters, all else left out.
-std::string letters_and_digits(std::string_view text) {
-  std::string kept;
-  for (const char c : text)
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
-      kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return kept;
-}
-
 /// Whose kernels price a step where the cluster names another device than its calibration; "" where
 /// it does not.
 std::string kernels_text(const CalibratedCluster& cluster) {
@@ -79,405 +59,15 @@ std::string measured_over(const CalibratedCluster& cluster) {
              : fmt::format(", measured over {}", link);
 }
 
-std::string name_of_link(const Link& link) {
-  if (link.name.empty()) return "links as measured";
-  return shown_name(link.name, "link");
-}
-
-/// Were the times of forward and backward measured?
-bool is_measured(const Workload& workload) {
-  const auto timed = [](const std::vector<Kernel>& kernels) {
-    return std::any_of(kernels.begin(), kernels.end(),
-                       [](const Kernel& kernel) { return kernel.time.has_value(); });
-  };
-  return std::any_of(workload.layers.begin(), workload.layers.end(), [&](const Layer& layer) {
-    return timed(layer.forward) || timed(layer.backward);
-  });
-}
-
-/// What falls away with the scenario's own cluster, and keys that this kind of network ignores.
-std::vector<std::string> idle_settings(const Scenario& scenario,
-                                       const std::vector<Setting>& settings, Yaml file) {
-  std::vector<std::string> notes = left_out_by(settings, file);
-  apply_settings(file, settings);
-  const auto workload = YamlMap(file).find("workload");
-  if (!workload || !workload->is_map()) return notes;
-  const YamlMap keys(*workload);
-  const bool tokens = scenario.sequence > 0;
-  if (!tokens && keys.has("sequence"))
-    notes.push_back(fmt::format("workload.sequence has no effect: {} is not fed tokens",
-                                scenario.workload.name));
-  if (tokens && keys.has("image"))
-    notes.push_back(
-        fmt::format("workload.image has no effect: {} is fed tokens", scenario.workload.name));
-  if (tokens && keys.has("channels_last"))
-    notes.push_back(fmt::format("workload.channels_last has no effect: {} is fed tokens",
-                                scenario.workload.name));
-  const auto is_one_of = [&](const char* key, std::initializer_list<const char*> words) {
-    const auto given = keys.find(key);
-    return given && std::ranges::any_of(words, [&](auto word) { return given->is_word(word); });
-  };
-  if (is_one_of("dtype", {"bf16", "fp16"}) && is_one_of("compute", {"fp32", "tf32"}))
-    notes.push_back(fmt::format(
-        "workload.compute: {0}: PyTorch multiplies tensors of {1} in {1}, and this step is priced "
-        "as if it did so in {0}; leave compute out",
-        keys.at("compute").scalar(), keys.at("dtype").scalar()));
-  return notes;
-}
-
-/// Links that no such device has, and more devices in one node than any link of the kind joins.
-void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
-  const Link& link = cluster.intra_node;
-  const int ranks = cluster.ranks_per_node.largest();
-  const Device& device = cluster.device;
-  const bool nvlink = link.kind == LinkKind::nvlink,
-             pcie_of_gpus = link.kind == LinkKind::pcie && device.compute_capability > 0;
-  if (ranks == 1 || (!nvlink && !pcie_of_gpus)) return;
-  if (nvlink && (device.compute_capability == 0 || lacks_nvlink(device.name))) {
-    notes.push_back(
-        fmt::format("{} has no NVLink: such devices are never joined by {}; `ddpsim list "
-                    "links` has other links",
-                    device.name, link.name));
-    return;
-  }
-  if (link.all_reduce.empty() && !is_known_to_join(link, device)) {
-    notes.push_back(fmt::format(
-        "no {} is known to be joined by {}{}; `ddpsim list links` has other links, and "
-        "--link NAME (cluster.intra_node) takes one",
-        shown_name(device.name, "device"), shown_name(link.name, "link"),
-        pcie_of_gpus ? fmt::format(" at {}, for its PCIe carries {}", to_string(link.bandwidth),
-                                   to_string(Bandwidth{pcie_line_rate(device.compute_capability)}))
-                     : ""));
-    return;
-  }
-  if (!nvlink) return;
-  if (has_nvlink_bridge(device.name) && (ranks > 2 || link.nvswitch)) {
-    notes.push_back(fmt::format(
-        "NVLink between {}s is a bridge that joins two, without a switch, and a node has {} ranks "
-        "by {}: others reach each other by PCIe; --link NAME (cluster.intra_node) takes another "
-        "link",
-        device.name, ranks, shown_name(link.name, "link")));
-    return;
-  }
-  if (link.joins > 0 && ranks > link.joins) {
-    notes.push_back(
-        fmt::format("{} joins {} cards, and a node has {} ranks: others reach each other by PCIe, "
-                    "which takes longer; --link NAME (cluster.intra_node) takes another link",
-                    shown_name(link.name, "link"), link.joins, ranks));
-    return;
-  }
-  const int limit = largest_nvlink_domain(device.compute_capability);
-  if (ranks > limit)
-    notes.push_back(fmt::format(
-        "{} {} in one node by {} are more than any NVLink domain that is sold joins ({}): write "
-        "nodes and inter_node",
-        ranks, device.name, link.name, limit));
-}
-
-/// A GPU whose memory is slower than that of any GPU since 2010: a unit that was mistaken.
-void add_slow_memory(std::vector<std::string>& notes, const Device& device) {
-  constexpr double slowest = 25e9;
-  if (device.compute_capability == 0 || device.memory_bandwidth.bytes_per_second >= slowest) return;
-  notes.push_back(
-      fmt::format("cluster.device.memory_bandwidth: {} is less than any GPU's: is TB/s meant?",
-                  to_string(device.memory_bandwidth)));
-}
-
-/// Links in the place of others: GPUs are not joined by networks, nor nodes by NVLink or PCIe.
-void add_misplaced_links(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
-  const auto is_network = [](const Link& link) {
-    return link.kind == LinkKind::ethernet || link.kind == LinkKind::infiniband;
-  };
-  const Link &inside = cluster.intra_node, &between = cluster.inter_node;
-  if (cluster.nodes > 1 && between.all_reduce.empty() &&
-      (between.kind == LinkKind::nvlink || between.kind == LinkKind::pcie))
-    notes.push_back(fmt::format(
-        "inter_node: {} joins the GPUs of a node, and no nodes; `ddpsim list links` has networks",
-        name_of_link(between)));
-  if (cluster.ranks_per_node.largest() > 1 && cluster.device.compute_capability > 0 &&
-      inside.all_reduce.empty() && is_network(inside))
-    notes.push_back(fmt::format(
-        "intra_node: {} joins nodes, and is no link between the GPUs of a node; `ddpsim list "
-        "links` has NVLink and PCIe",
-        name_of_link(inside)));
-}
-
-/// Do faster networks leave all-reduces of 1 MiB and more, up to `most`, as long as they are? (They
-/// may let another algorithm be the quickest.)
-bool network_is_idle(const CalibratedCluster& cluster, Bytes most) {
-  const CollectiveLaw law(cluster);
-  constexpr double felt = 0.002;
-  for (const double factor : {2.0, 16.0}) {
-    CalibratedCluster faster = cluster;
-    faster.inter_node.bandwidth.bytes_per_second *= factor;
-    faster.inter_node.nccl_bandwidth.bytes_per_second *= factor;
-    const CollectiveLaw faster_law(faster);
-    const auto shorter = [&](Bytes size) {
-      return in_seconds(faster_law.all_reduce(size).time()) <
-             (1 - felt) * in_seconds(law.all_reduce(size).time());
-    };
-    for (Bytes size = 1 * MiB; size < most; size = 2 * size)
-      if (shorter(size)) return false;
-    if (shorter(most)) return false;
-  }
-  return true;
-}
-
-/// What bounds all-reduces between nodes, if the network does not.
-void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario) {
-  const CalibratedCluster& cluster = scenario.cluster;
-  if (cluster.nodes == 1) return;
-  const CollectiveBound bound =
-      CollectiveLaw(cluster).all_reduce(scenario.workload.gradient_size()).choice.bound;
-  std::string port;
-  if (bound == CollectiveBound::pcie)
-    port = "a GPU's PCIe, its way to the NICs,";
-  else if (bound == CollectiveBound::port && cluster.intra_node.kind == LinkKind::pcie)
-    port = fmt::format("a GPU's PCIe ({}), which it shares with its node,",
-                       name_of_link(cluster.intra_node));
-  else if (bound == CollectiveBound::port)
-    port = fmt::format("a {}'s port to its node ({})",
-                       cluster.device.compute_capability > 0 ? "GPU" : "rank",
-                       name_of_link(cluster.intra_node));
-  else if (bound == CollectiveBound::memory)
-    port = "a host's memory, which copies and adds up,";
-  else
-    return;
-  if (!network_is_idle(cluster, scenario.workload.gradient_size())) return;
-  const int nics = nics_per_node(cluster);
-  notes.push_back(fmt::format(
-      "{} bounds all-reduces of 1 MiB and more, not the {} of a node ({}): a faster network would "
-      "not make them shorter",
-      port, nics == 1 ? "NIC" : fmt::format("{} NICs", nics), name_of_link(cluster.inter_node)));
-}
-
-/// What is taken of nodes that differ.
-void add_unequal_nodes(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
-  if (cluster.ranks_per_node.equal()) return;
-  notes.push_back(
-      fmt::format("nodes of {} ranks: the narrowest is taken to set the pace between nodes, which "
-                  "no known measurement confirms",
-                  to_string(cluster.ranks_per_node)));
-}
-
-/// All-reduces far above what the link's table covers.
-void add_extrapolation(std::vector<std::string>& notes, const Scenario& scenario) {
-  const std::optional<SizeSpan> covered = covered_sizes(scenario.cluster);
-  if (!covered) return;
-  const Training& training = scenario.training;
-  const auto compares = [&](Strategy strategy) {
-    return std::count(scenario.compare.begin(), scenario.compare.end(), strategy) > 0;
-  };
-  Bytes largest;
-  for (const Parameter& parameter : scenario.workload.parameters)
-    largest = std::max(largest, parameter.size());
-  const Bytes all = scenario.workload.gradient_size();
-  if (compares(Strategy::bucketed)) largest = std::max(largest, std::min(training.bucket_cap, all));
-  if (compares(Strategy::flat)) largest = all;
-  constexpr int near = 2;  // the line through the last points holds so far
-  if (largest <= near * covered->most) return;
-  notes.push_back(fmt::format(
-      "the link's table covers all-reduces of {} to {}, and this scenario has some of {}: their "
-      "times are an extrapolation",
-      to_string(covered->least), to_string(covered->most), to_string(largest)));
-}
-
-/// A measured table that stands for the link inside a node and is of more ranks than one has, or of
-/// other nodes than there are.
-void add_misplaced_table(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
-  const Link &inside = cluster.intra_node, &between = cluster.inter_node;
-  const int ranks = cluster.ranks_per_node.largest();
-  if (cluster.nodes > 1 && ranks > 1 && !inside.all_reduce.empty() && inside.table_ranks > ranks)
-    notes.push_back(fmt::format(
-        "intra_node ({}) has a table of {} ranks, more than the {} of a node, and prices nothing "
-        "between nodes: if it was measured over several nodes, give it to the network, --set "
-        "cluster.inter_node=FILE",
-        name_of_link(inside), inside.table_ranks, ranks));
-  else if (ranks > 1 && !inside.all_reduce.empty() && inside.table_nodes > 1)
-    notes.push_back(
-        fmt::format("intra_node ({}) has a table measured over {} nodes, and joins the ranks of "
-                    "one: give it to the network, --set cluster.inter_node=FILE",
-                    name_of_link(inside), inside.table_nodes));
-  if (cluster.nodes > 1 && between.table_nodes > 0 && between.table_nodes != cluster.nodes &&
-      CollectiveLaw(cluster).name() == std::string("table"))
-    notes.push_back(fmt::format("all-reduces were measured on {} node{}, and the cluster has {}",
-                                between.table_nodes, between.table_nodes == 1 ? "" : "s",
-                                cluster.nodes));
-}
-
-/// A table of one node between whose likes there is a network without one. (Post-local SGD averages
-/// within nodes, by the table.)
-void add_table_of_one_node(std::vector<std::string>& notes, const Scenario& scenario) {
-  const CalibratedCluster& cluster = scenario.cluster;
-  const Link& inside = cluster.intra_node;
-  const int ranks = cluster.ranks_per_node.largest();
-  if (cluster.nodes == 1 || ranks == 1 || inside.all_reduce.empty()) return;
-  if (inside.table_nodes > 1 || inside.table_ranks > ranks) return;  // told otherwise
-  const std::string law = CollectiveLaw(cluster).name();
-  if (law == "table" || scenario.training.comm_hook.kind == CommHookKind::post_local_sgd) return;
-  notes.push_back(fmt::format(
-      "intra_node ({}) has a table of all-reduces on one node, which says nothing of all-reduces "
-      "between {} nodes: {}; a table measured over several nodes, as `ddpsim import nccl-tests` "
-      "makes of such a run, prices them (--link FILE)",
-      name_of_link(inside), cluster.nodes,
-      law == "alpha-beta" ? "they are priced by the network alone"
-                          : "of this link its latency and bandwidth alone are used"));
-}
-
-/// A table of so many ranks that serves others, and a link that keeps a calibration's all-reduces
-/// from being used.
-void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& cluster,
-                     const std::vector<Setting>& settings) {
-  if (cluster.ranks() == 1) return;
-  // A calibration of several ranks has all-reduces, which the reader drops for a link.
-  if (cluster.calibration && cluster.calibration->complete && cluster.calibration->ranks > 1 &&
-      cluster.calibration->all_reduce.empty()) {
-    const std::string key = cluster.nodes > 1 ? "inter_node" : "intra_node";
-    notes.push_back(fmt::format(
-        "all-reduces are those of the link that the cluster names ({}), not those that the "
-        "calibration measured: leave {} out to have these",
-        name_of_link(deciding_link(cluster)),
-        touches(settings, "cluster." + key) ? fmt::format("cluster.{} (--link)", key) : key));
-  }
-  if (CollectiveLaw(cluster).name() != std::string("table")) return;
-  const bool calibrated = cluster.calibration && !cluster.calibration->all_reduce.empty();
-  const int measured = calibrated ? cluster.calibration->ranks : deciding_link(cluster).table_ranks;
-  if (measured > 0 && measured != cluster.ranks())
-    notes.push_back(
-        fmt::format("all-reduces were measured with {} ranks: for {} they are scaled by the law of "
-                    "a ring, which nobody measured here",
-                    measured, cluster.ranks()));
-}
-
-/// Does the cluster name a GPU, and a calibration's driver another? A driver says "NVIDIA A100-SXM4
-/// -80GB" where the catalogue says "a100-80": the word before the first hyphen tells.
-bool is_of_another_gpu(const Calibration& calibration, const Device& device) {
-  if (calibration.tasks.empty() || calibration.cpu.empty() || is_own(device.name)) return false;
-  if (device.compute_capability == 0 || calibration.synchronous) return false;
-  const std::string model = letters_and_digits(device.name.substr(0, device.name.find('-'))),
-                    driver = letters_and_digits(calibration.cpu);
-  const auto digit_at = [&](std::size_t at) {
-    return at < driver.size() && std::isdigit(static_cast<unsigned char>(driver[at])) != 0;
-  };
-  for (std::size_t at = driver.find(model); at != std::string::npos;
-       at = driver.find(model, at + 1))
-    if (!digit_at(at + model.size())) return false;
-  return true;
-}
-
-/// A calibration of other devices than the cluster has, or one that was interrupted.
-void add_calibration_doubts(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
-  if (!cluster.calibration) return;
-  const Calibration& found = *cluster.calibration;
-  if (found.synchronous && cluster.device.compute_capability > 0)
-    notes.push_back(fmt::format(
-        "the calibration was measured on CPUs ({}) and the cluster has {}: kernels that it holds "
-        "take a CPU's time; take cluster.calibration out, or name device: generic-cpu",
-        found.cpu, cluster.device.name));
-  else if (is_of_another_gpu(found, cluster.device))
-    notes.push_back(
-        fmt::format("the calibration was measured on {} and the cluster has {}: kernels take the "
-                    "time that they take on {}; take cluster.calibration out, or cluster.device",
-                    found.cpu, cluster.device.name, found.cpu));
-  if (!found.complete)
-    notes.emplace_back(
-        "the calibration was interrupted (complete: false): what it lacks comes from the laws; "
-        "calibrate again for the rest");
-}
-
-/// Why these NICs of one node change nothing; "" where they do.
-std::string why_idle(const CalibratedCluster& cluster, Bandwidth nic) {
-  if (CollectiveLaw(cluster).name() == std::string("table"))
-    return "all-reduces take what was measured; take nic out, or the measured all-reduces";
-  if (nic >= cluster.inter_node.bandwidth)
-    return fmt::format("the NICs of inter_node carry no more ({})",
-                       to_string(cluster.inter_node.bandwidth));
-  return nic > slowest_nic(cluster) ? "another node has slower ones" : "";
-}
-
-void add_idle_nics(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
-  for (const RankException& exception : cluster.exceptions) {
-    if (!exception.nic) continue;
-    if (const std::string why = why_idle(cluster, *exception.nic); !why.empty())
-      notes.push_back(
-          fmt::format("cluster.exceptions: nic of {} has no effect: {}", name_of(exception), why));
-  }
-}
-
-/// "computes 1.3 times as long", "pause for 200 ms at the start of a step".
-std::string pace_text(const RankException& exception) {
-  const bool several = exception.ranks > 1;
-  const std::string s = several ? "" : "s";
-  const std::string when = exception.at == 0
-                               ? "at the start of a step"
-                               : fmt::format("at {:g} % of {} computation", 100 * exception.at,
-                                             several ? "their" : "its");
-  const std::string pause =
-      exception.pause > Duration::zero()
-          ? fmt::format("pause{} for {} {}", s, to_string(exception.pause), when)
-          : "";
-  if (exception.compute == 1 && !pause.empty()) return pause;
-  const std::string compute = fmt::format("compute{} {:g} times as long", s, exception.compute);
-  return pause.empty() ? compute : compute + " and " + pause;
-}
-
-/// "rank 5 computes 1.3 times as long", "the NICs of node 3 carry 12.5 GB/s".
-std::string exception_text(const CalibratedCluster& cluster, const RankException& exception) {
-  std::string text;
-  if (exception.computes_otherwise() || !exception.nic)
-    text = fmt::format("{}{} {}",
-                       !exception.node       ? ""
-                       : exception.ranks > 1 ? "the ranks of "
-                                             : "the rank of ",
-                       name_of(exception), pace_text(exception));
-  if (!exception.nic) return text;
-  return text + fmt::format("{}the NICs of {} carry {}{}", text.empty() ? "" : " and ",
-                            name_of(exception), to_string(*exception.nic),
-                            why_idle(cluster, *exception.nic).empty()
-                                ? ", which sets the pace of the network"
-                                : "");
-}
-
-Record exception_record(const RankException& exception) {
-  Record record;
-  if (exception.node)
-    record.add(fields::exception_node, *exception.node);
-  else
-    record.add(fields::exception_rank, exception.rank);
-  record.add(fields::exception_compute, exception.compute);
-  if (exception.nic) record.add(fields::exception_nic, exception.nic->bytes_per_second);
-  if (exception.pause > Duration::zero())
-    record.add(fields::exception_pause, in_ms(exception.pause))
-        .add(fields::exception_at, exception.at);
-  return record;
-}
-
-/// Micro-batches that each communicate.
-void add_repeated_communication(std::vector<std::string>& notes, const Scenario& scenario) {
-  const Training& training = scenario.training;
-  if (training.micro_batches == 1 || training.no_sync || scenario.cluster.ranks() == 1) return;
-  notes.push_back(
-      fmt::format("every one of the {} micro-batches sends its gradients: training.no_sync: true "
-                  "sends those of "
-                  "the last alone, as under DistributedDataParallel.no_sync()",
-                  training.micro_batches));
-}
-
-/// A cap that makes no bucket, as the scenario says by what else they are made.
-void add_idle_cap(std::vector<std::string>& notes, const Training& training) {
-  const std::string_view instead = training.parameter_groups > 0   ? "parameter_groups"
-                                   : !training.buckets.empty()     ? "buckets"
-                                   : !training.bucket_caps.empty() ? "bucket_caps"
-                                                                   : "";
-  if (instead.empty() || training.bucket_cap == default_bucket_cap) return;
-  notes.push_back(fmt::format("bucket_cap: {} makes no bucket: {} says what the buckets are",
-                              to_string(training.bucket_cap), instead));
-}
-
 }  // namespace
 
 std::string shown_name(const std::string& name, std::string_view what) {
   return is_own(name) ? fmt::format("the scenario's own {}", what) : name;
+}
+
+std::string name_of_link(const Link& link) {
+  if (link.name.empty()) return "links as measured";
+  return shown_name(link.name, "link");
 }
 
 std::string cluster_text(const Scenario& scenario) {
@@ -542,16 +132,6 @@ std::string slowest_rank_text(const Scenario& scenario) {
                      100 * (slowest - 1), from);
 }
 
-std::string exceptions_text(const CalibratedCluster& cluster) {
-  constexpr std::size_t most = 6;
-  std::string text;
-  for (std::size_t i = 0; i < cluster.exceptions.size(); ++i) {
-    if (i == most) return text + fmt::format("; and {} more", cluster.exceptions.size() - most);
-    text += (text.empty() ? "" : "; ") + exception_text(cluster, cluster.exceptions[i]);
-  }
-  return text;
-}
-
 std::string assumed_interference_text(const Scenario& scenario) {
   const CalibratedCluster& cluster = scenario.cluster;
   const bool measured = cluster.calibration && !cluster.calibration->interference.empty();
@@ -586,7 +166,8 @@ Record cluster_record(const Scenario& scenario) {
       .add(fields::inter_node, link_or_nothing(between, cluster.inter_node))
       .add(fields::nics_per_node,
            between && knows_nics(cluster) ? FieldValue(nics_per_node(cluster)) : FieldValue())
-      .add(fields::line_rate, rate > 0 ? FieldValue(rate) : FieldValue())
+      .add(fields::line_rate,
+           rate > 0 && deciding_link(cluster).carries != 1 ? FieldValue(rate) : FieldValue())
       .add(fields::law,
            cluster.ranks() > 1 ? FieldValue(CollectiveLaw(cluster).name()) : FieldValue())
       .add(fields::slowest_rank, slowest_rank(cluster, scenario.workload.step_spread))
@@ -611,59 +192,6 @@ std::optional<SizeSpan> covered_sizes(const CalibratedCluster& cluster) {
   const AllReduceTable& table = deciding_link(cluster).all_reduce;
   return table.empty() ? std::nullopt
                        : std::optional(SizeSpan{table.front().first, table.back().first});
-}
-
-std::vector<std::string> cluster_notes(const Scenario& scenario,
-                                       const std::vector<Setting>& settings) {
-  std::vector<std::string> notes;
-  // A workload profile or description is no scenario, and may be large.
-  if (scenario.batch > 0 && !scenario.described && unreadable(scenario.file).empty())
-    notes = idle_settings(scenario, settings, Yaml::load(scenario.file));
-  if (is_measured(scenario.workload) &&
-      (touches(settings, "cluster.device") || is_set(settings, "cluster") ||
-       is_set(settings, "cluster.system")))
-    notes.push_back(
-        fmt::format("forward and backward of {} were measured and stay as they are: the "
-                    "device changes only copies and collectives",
-                    scenario.workload.name));
-  if (std::string partial = partial_text(scenario); !partial.empty()) {
-    partial.pop_back();  // the end of the line
-    notes.push_back(std::move(partial));
-  }
-  for (const std::string& doubt : measurement_doubts(scenario))
-    notes.push_back(
-        fmt::format("{} (so how far such predictions usually are off is not quoted)", doubt));
-  for (std::string& idle : idle_links_notes(scenario, settings)) notes.push_back(std::move(idle));
-  if (std::string kept = kept_links_note(scenario, settings); !kept.empty())
-    notes.push_back(std::move(kept));
-  else if (std::string full = full_nodes_note(scenario, settings); !full.empty())
-    notes.push_back(std::move(full));
-  else
-    add_unheard_of(notes, scenario.cluster);
-  add_slow_memory(notes, scenario.cluster.device);
-  add_misplaced_links(notes, scenario.cluster);
-  add_unequal_nodes(notes, scenario.cluster);
-  add_idle_network(notes, scenario);
-  add_idle_nics(notes, scenario.cluster);
-  add_extrapolation(notes, scenario);
-  add_calibration_doubts(notes, scenario.cluster);
-  add_link_origin(notes, scenario.cluster, settings);
-  add_misplaced_table(notes, scenario.cluster);
-  add_table_of_one_node(notes, scenario);
-  add_idle_cap(notes, scenario.training);
-  add_repeated_communication(notes, scenario);
-  if (scenario.described && scenario.described->collectives > 0)
-    notes.push_back(fmt::format(
-        "{} sends {} collectives of its own in a step, {} bytes of each rank in all, that are not "
-        "priced (their kind has no law, or the file does not tell their place: describe it anew): "
-        "a step takes longer by them",
-        scenario.workload.name, scenario.described->collectives,
-        scenario.described->collective_bytes.count));
-  if (scenario.training.no_sync && scenario.training.micro_batches == 1)
-    notes.emplace_back(
-        "training.no_sync: there is one micro-batch, which always communicates; micro_batches says "
-        "how many there are between updates");
-  return notes;
 }
 
 }  // namespace ddpsim

@@ -11,6 +11,7 @@
 #include "scenarios/reader/cluster/cluster_reader.hpp"
 #include "scenarios/reader/cluster/cluster_shape.hpp"
 #include "scenarios/reader/format/yaml.hpp"
+#include "scenarios/reader/scenario/scenario_settings.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 
 // A measured table says how long an all-reduce takes. What kernels lose beside it follows from the

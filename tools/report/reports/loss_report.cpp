@@ -8,6 +8,7 @@
 #include "tools/report/records/step_fields.hpp"
 #include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/rank_exceptions.hpp"
 
 namespace ddpsim {
 

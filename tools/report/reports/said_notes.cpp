@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/cluster_notes.hpp"
 #include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/run_report.hpp"
 #include "tools/report/reports/tune_report.hpp"

@@ -17,6 +17,7 @@
 #include "tools/report/records/vary_fields.hpp"
 #include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/best.hpp"
+#include "tools/report/reports/cluster_notes.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/described_report.hpp"
 #include "tools/report/reports/memory_record.hpp"

@@ -1,0 +1,80 @@
+#include "tools/report/reports/rank_exceptions.hpp"
+
+#include <fmt/format.h>
+
+#include "model/cost/collective.hpp"
+#include "tools/report/records/cluster_fields.hpp"
+
+namespace ddpsim {
+namespace {
+
+/// "computes 1.3 times as long", "pause for 200 ms at the start of a step".
+std::string pace_text(const RankException& exception) {
+  const bool several = exception.ranks > 1;
+  const std::string s = several ? "" : "s";
+  const std::string when = exception.at == 0
+                               ? "at the start of a step"
+                               : fmt::format("at {:g} % of {} computation", 100 * exception.at,
+                                             several ? "their" : "its");
+  const std::string pause =
+      exception.pause > Duration::zero()
+          ? fmt::format("pause{} for {} {}", s, to_string(exception.pause), when)
+          : "";
+  if (exception.compute == 1 && !pause.empty()) return pause;
+  const std::string compute = fmt::format("compute{} {:g} times as long", s, exception.compute);
+  return pause.empty() ? compute : compute + " and " + pause;
+}
+
+/// "rank 5 computes 1.3 times as long", "the NICs of node 3 carry 12.5 GB/s".
+std::string exception_text(const CalibratedCluster& cluster, const RankException& exception) {
+  std::string text;
+  if (exception.computes_otherwise() || !exception.nic)
+    text = fmt::format("{}{} {}",
+                       !exception.node       ? ""
+                       : exception.ranks > 1 ? "the ranks of "
+                                             : "the rank of ",
+                       name_of(exception), pace_text(exception));
+  if (!exception.nic) return text;
+  return text + fmt::format("{}the NICs of {} carry {}{}", text.empty() ? "" : " and ",
+                            name_of(exception), to_string(*exception.nic),
+                            why_nic_idles(cluster, *exception.nic).empty()
+                                ? ", which sets the pace of the network"
+                                : "");
+}
+
+}  // namespace
+
+std::string why_nic_idles(const CalibratedCluster& cluster, Bandwidth nic) {
+  if (CollectiveLaw(cluster).name() == std::string("table"))
+    return "all-reduces take what was measured; take nic out, or the measured all-reduces";
+  if (nic >= cluster.inter_node.bandwidth)
+    return fmt::format("the NICs of inter_node carry no more ({})",
+                       to_string(cluster.inter_node.bandwidth));
+  return nic > slowest_nic(cluster) ? "another node has slower ones" : "";
+}
+
+std::string exceptions_text(const CalibratedCluster& cluster) {
+  constexpr std::size_t most = 6;
+  std::string text;
+  for (std::size_t i = 0; i < cluster.exceptions.size(); ++i) {
+    if (i == most) return text + fmt::format("; and {} more", cluster.exceptions.size() - most);
+    text += (text.empty() ? "" : "; ") + exception_text(cluster, cluster.exceptions[i]);
+  }
+  return text;
+}
+
+Record exception_record(const RankException& exception) {
+  Record record;
+  if (exception.node)
+    record.add(fields::exception_node, *exception.node);
+  else
+    record.add(fields::exception_rank, exception.rank);
+  record.add(fields::exception_compute, exception.compute);
+  if (exception.nic) record.add(fields::exception_nic, exception.nic->bytes_per_second);
+  if (exception.pause > Duration::zero())
+    record.add(fields::exception_pause, in_ms(exception.pause))
+        .add(fields::exception_at, exception.at);
+  return record;
+}
+
+}  // namespace ddpsim
