@@ -119,6 +119,13 @@ class Browser:
     def open(self, address):
         return Page(self, address)
 
+    def close_pages(self):
+        """What is open goes on to draw and to answer timers."""
+        for target in self.ask('Target.getTargets')['targetInfos']:
+            if target['type'] == 'page':
+                self.ask('Target.closeTarget', targetId=target['targetId'])
+        self.events.clear()
+
 
 class Page:
     def __init__(self, browser, address):

@@ -4,7 +4,7 @@
     explore_test.py --ddpsim PROGRAM [CASE]
     explore_test.py --list
 
-Exit code: 0; 1 if something is wrong; 77 if there is no browser, or for `pace` no quiet machine.
+Exit code: 0; 1 if something is wrong; 77 if there is no browser.
 """
 import argparse
 import contextlib
@@ -14,7 +14,6 @@ import re
 import shlex
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,6 @@ SCENARIO = '''name: explored
 workload: {model: gpt2, batch: 2, sequence: 256, dtype: bf16, optimizer: adamw-fused}
 cluster: {device: h100-sxm, nodes: 2, ranks_per_node: 4, intra_node: nvlink4, inter_node: ib-ndr}
 '''
-LARGE = SCENARIO.replace('gpt2', 'gpt2-xl')
 SLIDERS = ('bucket_cap', 'first_bucket_cap', 'batch', 'nodes', 'ranks_per_node', 'intra_bandwidth',
            'intra_latency', 'inter_bandwidth', 'inter_latency', 'skew')
 
@@ -331,66 +329,6 @@ def timeline(program):
         check(page.problems == [], page.problems)
 
 
-class NotRun(Exception):
-    pass
-
-
-def busy():
-    """The share of this machine's processors that are at work, within a second."""
-    def times():
-        return [int(each) for each in pathlib.Path('/proc/stat').read_text().split()[1:9]]
-    before = times()
-    time.sleep(1)
-    passed = [after - each for each, after in zip(before, times())]
-    return 1 - (passed[3] + passed[4]) / max(1, sum(passed))
-
-
-def settled():
-    """The same, once the browser has done what it does in the seconds after a page is there."""
-    for _ in range(5):
-        share = busy()
-        if share <= 0.25:
-            break
-    return share
-
-
-# In the page itself, so that nothing of the test runs meanwhile.
-MOVES = '''(async () => {
-  const input = document.getElementById('bucket_cap'), times = [];
-  for (let i = 0; i < 100; ++i) {
-    input.value = i % 14 + 1;
-    input.dispatchEvent(new Event('input'));
-    while (ddpsimExplore.busy) await new Promise(later => setTimeout(later, 1));
-    times.push(ddpsimExplore.milliseconds);
-    await new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)));
-  }
-  return times;
-})()'''
-
-
-def pace(program):
-    """From a move to the drawn timeline of a large model: the median of 100 moves within 50 ms,
-    where nothing but this test is at work. Shared processors are slow for seconds at a time, so
-    that up to three hundreds are asked."""
-    with explored(program, LARGE) as (address, _), devtools.Browser() as browser:
-        page = opened(browser, address)
-        page.wait_for('window.ddpsimTimelines?.length === 1')
-        medians = []
-        for _ in range(3):
-            before = settled()
-            times = sorted(page.value(MOVES)) if before <= 0.25 else []
-            share = max(before, busy())
-            if share > 0.25:
-                raise NotRun(f'others use {100 * share:.0f} % of the processors')
-            medians.append(statistics.median(times))
-            print(f'quickest {times[0]:.1f} ms, median {medians[-1]:.1f} ms, nine in ten '
-                  f'{times[89]:.1f} ms')
-            if medians[-1] <= 50:
-                break
-        check(min(medians) <= 50, 'the median moves took', medians)
-        check(page.problems == [], page.problems)
-
-
 def gone(program):
     """When the program has ended the page says so."""
     with devtools.Browser() as browser:
@@ -406,7 +344,7 @@ def gone(program):
 CASES = {'each slider': each_slider, 'each choice': each_choice,
          'ready systems': ready_systems, 'keyboard': keyboard,
          'links': links, 'odd addresses': odd_addresses, 'narrow pages': narrow_pages, 'save': save,
-         'timeline': timeline, 'pace': pace, 'gone': gone}
+         'timeline': timeline, 'gone': gone}
 
 
 def main():
@@ -423,13 +361,7 @@ def main():
         return 77
     for name in [flags.case] if flags.case else CASES:
         begin = time.monotonic()
-        try:
-            CASES[name](shutil.which(flags.ddpsim) or flags.ddpsim)
-        except NotRun as why:
-            print(f'NOT RUN: {name}: {why}')
-            if flags.case:
-                return 77
-            continue
+        CASES[name](shutil.which(flags.ddpsim) or flags.ddpsim)
         print(f'{name}: {time.monotonic() - begin:.1f} s')
     return 0
 

@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 import devtools
 
@@ -63,6 +64,14 @@ def written(program, folder, *arguments):
     return file
 
 
+def documented_page(program, folder, name, arguments):
+    """A page of several cases, which is written once: `validate` measures for many seconds."""
+    file = pathlib.Path(folder, f'{name}.html')
+    if not file.exists():
+        written(program, folder, *arguments).rename(file)
+    return file
+
+
 def opened(browser, file):
     return browser.open(file.resolve().as_uri())
 
@@ -86,7 +95,7 @@ def each_page_is_whole(program, browser, folder):
     pages = documented()
     check(len(pages) == 8, 'pages in the document:', len(pages))
     for name, arguments in pages:
-        file = written(program, folder, *arguments)
+        file = documented_page(program, folder, name, arguments)
         check(file.stat().st_size < LARGEST_PAGE, name, file.stat().st_size, 'bytes')
         page = opened(browser, file)
         check(page.problems == [], name, page.problems)
@@ -252,7 +261,7 @@ def no_label_is_cut(program, browser, folder):
                             '{base: nvlink3, bandwidth: 100 GB/s},{base: nvlink3, latency: 900 us}',
                             '--vary', 'training.comm_hook=none,quantization_perchannel')))
     for name, arguments in (*documented(), *odd):
-        page = opened(browser, written(program, folder, *arguments))
+        page = opened(browser, documented_page(program, folder, name, arguments))
         for width in WIDTHS:
             page.resize(width)
             for looked_for in (devtools.CUT_LABELS, devtools.SCROLLS):
@@ -274,7 +283,7 @@ def a_cut_label_is_found(program, browser, folder):
 
 def each_page_prints_on_two(program, browser, folder):
     for name, arguments in (*documented(), ('three keys', THREE_KEYS)):
-        page = opened(browser, written(program, folder, *arguments))
+        page = opened(browser, documented_page(program, folder, name, arguments))
         pages = page.print(pathlib.Path(folder, 'page.pdf'))
         check(1 <= pages <= 2, name, 'prints on', pages, 'pages')
     page = opened(browser, written(program, folder, *RUN))
@@ -430,7 +439,7 @@ def contrast(ink, paper):
 def texts_can_be_read(program, browser, folder):
     """WCAG 2's 4.5 to 1 for every text, light and dark."""
     for name, arguments in documented()[:3]:
-        page = opened(browser, written(program, folder, *arguments))
+        page = opened(browser, documented_page(program, folder, name, arguments))
         for scheme in ('light', 'dark'):
             show_in(page, scheme)
             texts = page.value(TEXTS)
@@ -444,7 +453,7 @@ def all_that_is_used_has_a_name(program, browser, folder):
     """By the browser's own tree for those who do not see the page."""
     roles = {'button', 'image', 'table', 'link', 'group', 'columnheader', 'heading'}
     for name, arguments in documented()[:3]:
-        page = opened(browser, written(program, folder, *arguments))
+        page = opened(browser, documented_page(program, folder, name, arguments))
         page.ask('Accessibility.enable')
         nodes = page.ask('Accessibility.getFullAXTree')['nodes']
         seen = set()
@@ -514,15 +523,17 @@ def main():
         if given.screenshots:
             given.screenshots.mkdir(parents=True, exist_ok=True)
             for name, arguments in documented():
-                page = opened(browser, written(program, folder, *arguments))
+                page = opened(browser, documented_page(program, folder, name, arguments))
                 for scheme in ('light', 'dark'):
                     show_in(page, scheme)
                     page.screenshot(given.screenshots / f'{name}-{scheme}.png')
                 page.print(given.screenshots / f'{name}.pdf')
             return 0
         for name in [given.case] if given.case else CASES:
+            begin = time.monotonic()
             CASES[name](program, browser, folder)
-            print(name, 'holds')
+            browser.close_pages()
+            print(f'{name} holds: {time.monotonic() - begin:.1f} s')
     return 0
 
 

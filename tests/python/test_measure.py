@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -209,15 +210,19 @@ def test_a_gpu_is_timed_without_the_host_and_the_events(monkeypatch):
     (('host', '--reference', 'none.yaml'), '--reference: none.yaml: No such file'),
     (('host', '--reference', 'other.yaml'), 'expected a file of `python -m ddpsim.measure host`'),
     (('host', '--reference', 'empty.yaml'), 'expected `measured` with a time in us of each of')])
-def test_what_is_wrong_is_one_line(tmp_path, words, said):
+def test_what_is_wrong_is_one_line(tmp_path, monkeypatch, capsys, words, said):
     (tmp_path / 'other.yaml').write_text('mine: yes\n')
     (tmp_path / 'card.yaml').write_text('format: ddpsim.operations/1\nwritten_by: ddpsim.measure\n'
                                         'device: "a card"\noperations:\nend: x\n')
     (tmp_path / 'empty.yaml').write_text('format: ddpsim.host/1\n')
-    done = measure(*words, where=tmp_path)
-    assert done.returncode == 2
-    assert done.stdout == ''
-    lines = done.stderr.splitlines()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, 'argv', ['measure', *words])
+    with pytest.raises(SystemExit) as ended:  # in this interpreter, which has imported torch
+        runpy.run_module('ddpsim.measure', run_name='__main__')
+    assert ended.value.code == 2
+    printed = capsys.readouterr()
+    assert printed.out == ''
+    lines = printed.err.splitlines()
     assert said in lines[-1]
     assert all(line.startswith('measure: ') for line in lines)
 
