@@ -24,6 +24,12 @@ struct RunOptions {
   /// Tasks that compute take the time the processor gave them: what took its place meanwhile does
   /// not count. On synchronous devices.
   bool by_processor = false;
+  /// What this rank's host thread computes takes so many times as long: it is busy for the rest. At
+  /// least 1; on synchronous devices.
+  double compute = 1;
+  /// The host thread sleeps for so long before the task `pause_before`. On synchronous devices.
+  Duration pause{};
+  std::uint32_t pause_before = 0;
 };
 
 /// What a rank really handed to collectives in a step; broadcasts of buffers are not counted.

@@ -60,9 +60,13 @@ void StepExecutor::execute(std::uint32_t index) {
   TaskTimes& times = run_.times[index];
   if (task.bucket != nobody && (is_collective(task.operation) || task.step != nobody))
     devices_.user_hooks.handed_over(schedule_.buckets[static_cast<std::size_t>(task.bucket)]);
-  times.issued = now();
+  times.issued = times.enqueued = now();
+  if (options_.pause > Duration::zero() && index == options_.pause_before) {
+    std::this_thread::sleep_for(options_.pause);
+    times.enqueued = now();
+  }
   if (is_left_out(task)) {
-    times.enqueued = times.start = times.end = times.issued;
+    times.start = times.end = times.enqueued;
     return;
   }
   if (task.operation == Operation::wait) return wait(task, times);
@@ -122,14 +126,13 @@ void StepExecutor::call_hook(const Task& task, TaskTimes& times) const {
 }
 
 void StepExecutor::run_user_hook(const Task& task, TaskTimes& times) {
-  times.enqueued = times.start = times.issued;
-  devices_.user_hooks.run(schedule_, task);
+  times.start = times.enqueued;
+  slowed([&] { devices_.user_hooks.run(schedule_, task); });
   times.end = now();
 }
 
 void StepExecutor::compute(const Task& task, TaskTimes& times) {
-  times.enqueued = times.issued;
-  timed(times, [&] { devices_.kernels.run(schedule_, task); });
+  timed(times, [&] { slowed([&] { devices_.kernels.run(schedule_, task); }); });
   if (task.operation == Operation::backward) devices_.user_hooks.computed(task);
 }
 
@@ -144,8 +147,7 @@ void StepExecutor::execute_hook_step(std::uint32_t index, TaskTimes& times) {
     times.enqueued = now();
     return;
   }
-  times.enqueued = times.issued;
-  timed(times, [&] { compute_hook_step(task); });
+  timed(times, [&] { slowed([&] { compute_hook_step(task); }); });
 }
 
 void StepExecutor::run_hook_step_aside(std::uint32_t index, std::uint32_t tag, TaskTimes& times) {
@@ -192,6 +194,16 @@ void StepExecutor::compute_hook_step(const Task& task) {
     case HookPrimitive::broadcast:
       devices_.hook_data->run(bucket, task.bucket, step, devices_.memory.bucket(task.bucket));
   }
+}
+
+/// Makes `call`, which computes, and is busy until it has taken as long as this rank is told to
+/// (RunOptions::compute).
+template <typename Call>
+void StepExecutor::slowed(Call call) const {
+  if (options_.compute <= 1) return call();
+  const Duration before = processor_time();
+  call();
+  be_busy(scaled(processor_time() - before, options_.compute - 1));
 }
 
 /// Makes `call`, which computes, from its start to its end, or (see RunOptions::by_processor) as

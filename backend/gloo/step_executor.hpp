@@ -46,6 +46,8 @@ class StepExecutor {
   void run_hook_step_aside(std::uint32_t index, std::uint32_t tag, TaskTimes& times);
   void compute_hook_step(const Task& task);
   template <typename Call>
+  void slowed(Call call) const;
+  template <typename Call>
   void timed(TaskTimes& times, Call call) const;
   bool is_others(const Task& task) const;
   void learn_starts(const BackgroundLoad* background, Instant computed_at);

@@ -39,6 +39,7 @@ Timeline measure_step(Backend& backend, const Schedule& schedule, const RunOptio
   if (sent != nullptr) *sent = run.sent;
   check_executed(backend, schedule, run.fingerprint);
   Timeline timeline;
+  timeline.of_each_rank = true;
   for (const auto& bytes : backend.gather(std::as_bytes(std::span(run.times)))) {
     if (bytes.size() != run.times.size() * sizeof(TaskTimes))
       throw DeviceError("the ranks ran different schedules");

@@ -85,6 +85,8 @@ class NcclBackend : public Backend {
   RankRun run(const Schedule& schedule, const RunOptions& options) override {
     if (!loaded_) throw std::logic_error("run before load");
     check_gpu_schedule(schedule);
+    if (options.compute != 1 || options.pause > Duration::zero())
+      throw std::invalid_argument("GPUs keep their own pace: no rank of theirs is made slower");
     return or_abort([&] {
       return GpuStep({*gpu_, waiter_, clock_, communicator_, collectives_, loaded_->memory,
                       loaded_->compute, loaded_->hook_data},

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 
 #include "model/base/quantity.hpp"
@@ -28,6 +29,13 @@ struct RankException {
 inline std::string name_of(const RankException& exception) {
   return exception.node ? "node " + std::to_string(*exception.node)
                         : "rank " + std::to_string(exception.rank);
+}
+
+/// The exception that a rank is, or is one of; null: it is none.
+inline const RankException* exception_of(std::span<const RankException> exceptions, int rank) {
+  for (const RankException& exception : exceptions)
+    if (rank >= exception.rank && rank < exception.rank + exception.ranks) return &exception;
+  return nullptr;
 }
 
 }  // namespace ddpsim

@@ -22,8 +22,8 @@ Costs slowed_down(const Schedule& schedule, Costs costs, double factor) {
   return costs;
 }
 
-void add_pause(Schedule& schedule, Costs& costs, Duration pause, double at, std::size_t begin,
-               std::size_t end) {
+std::size_t kernel_at(const Schedule& schedule, const Costs& costs, double at, std::size_t begin,
+                      std::size_t end) {
   const auto computes = [&](const Task& task) {
     return (task.stream == Stream::compute || task.stream == Stream::host) &&
            costs.of(task).work > Duration::zero();
@@ -32,19 +32,26 @@ void add_pause(Schedule& schedule, Costs& costs, Duration pause, double at, std:
   for (std::size_t t = begin; t < end; ++t)
     if (computes(schedule.tasks[t])) all += costs.of(schedule.tasks[t]).work;
   const Duration until = scaled(all, at);
-  Task* paused = nullptr;
-  for (std::size_t t = begin; t < end && (paused == nullptr || so_far < until); ++t) {
+  std::size_t kernel = end;
+  for (std::size_t t = begin; t < end && (kernel == end || so_far < until); ++t) {
     if (!computes(schedule.tasks[t])) continue;
-    paused = &schedule.tasks[t];
-    so_far += costs.of(*paused).work;
+    kernel = t;
+    so_far += costs.of(schedule.tasks[t]).work;
   }
-  if (paused == nullptr) return;
-  Work work = schedule.work_of(*paused);
-  WorkCost cost = costs.of(*paused);
+  return kernel;
+}
+
+void add_pause(Schedule& schedule, Costs& costs, Duration pause, double at, std::size_t begin,
+               std::size_t end) {
+  const std::size_t kernel = kernel_at(schedule, costs, at, begin, end);
+  if (kernel == end) return;
+  Task& paused = schedule.tasks[kernel];
+  Work work = schedule.work_of(paused);
+  WorkCost cost = costs.of(paused);
   work.host += pause;
   cost.host += pause;
   cost.first_launch += pause;
-  paused->work = static_cast<std::uint32_t>(schedule.works.size());
+  paused.work = static_cast<std::uint32_t>(schedule.works.size());
   schedule.works.push_back(work);
   costs.works.push_back(cost);
 }

@@ -34,9 +34,13 @@ struct Costs {
 /// not its launches, its copies to and from the host, or what its communication threads do.
 Costs slowed_down(const Schedule& schedule, Costs costs, double factor);
 
-/// The host stands still for `pause` before it enqueues the kernel by which the share `at` of all
-/// that the tasks [begin, end) compute is enqueued (with 0 the first kernel, with 1 the last). The
-/// kernel becomes a piece of work of its own, of which the pause is a part of the host's time.
+/// The kernel by which the share `at` of all that the tasks [begin, end) compute is enqueued (with 0
+/// the first kernel, with 1 the last); `end` if they compute nothing.
+std::size_t kernel_at(const Schedule& schedule, const Costs& costs, double at, std::size_t begin,
+                      std::size_t end);
+
+/// The host stands still for `pause` before it enqueues that kernel, which becomes a piece of work
+/// of its own, of which the pause is a part of the host's time.
 void add_pause(Schedule& schedule, Costs& costs, Duration pause, double at, std::size_t begin,
                std::size_t end);
 

@@ -31,6 +31,9 @@ struct Timeline {
   };
   std::vector<Detail> details;  ///< [Schedule::works]; empty: measured, and not known
   Duration handover{};          ///< of a collective issued in the midst of kernels to its stream
+  /// `ranks` are those of the job, each at its number: it was measured. Else those that a
+  /// prediction tells apart.
+  bool of_each_rank = false;
 
   Detail detail_of(const Task& task) const {
     return task.work < details.size() ? details[task.work] : Detail{};

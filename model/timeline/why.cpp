@@ -110,6 +110,26 @@ void explain(ExposedBucket& bucket, const BusySpans& busy) {
                          bucket.exposed_by.begin());
 }
 
+/// A bucket whose last collective is that of `last`: what held it up, and not yet what of it is
+/// exposed by what.
+ExposedBucket held_up(const Schedule& schedule, const Timeline& timeline,
+                      const StepMetrics& metrics, int rank, std::size_t index,
+                      const LastReduce& last) {
+  const auto& times = timeline.ranks.at(at(rank));
+  const Task& task = schedule.tasks[at(last.task)];
+  const TaskTimes& its = times[at(last.task)];
+  ExposedBucket bucket;
+  bucket.bucket = index;
+  bucket.times = metrics.buckets[index];
+  for (const std::uint32_t earlier : schedule.waits_for(task))
+    bucket.called = std::max(bucket.called, times[earlier].end);
+  if (last.previous != nobody) bucket.previous = times[at(last.previous)].end;
+  bucket.issued = its.issued;
+  bucket.launched = its.enqueued + (task.handed_over ? timeline.handover : Duration::zero());
+  bucket.last_rank = last_to_arrive(schedule, timeline, last.task, rank, arrival(bucket));
+  return bucket;
+}
+
 }  // namespace
 
 std::string_view name_of(Cause cause) {
@@ -126,21 +146,23 @@ std::vector<ExposedBucket> why_exposed(const Schedule& schedule, const Timeline&
   std::vector<ExposedBucket> exposed;
   for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
     if (last[b].task == nobody || metrics.buckets[b].exposed <= Duration::zero()) continue;
-    const Task& task = schedule.tasks[static_cast<std::size_t>(last[b].task)];
-    const TaskTimes& at = times[static_cast<std::size_t>(last[b].task)];
-    ExposedBucket& bucket = exposed.emplace_back();
-    bucket.bucket = b;
-    bucket.times = metrics.buckets[b];
-    for (const std::uint32_t earlier : schedule.waits_for(task))
-      bucket.called = std::max(bucket.called, times[earlier].end);
-    if (last[b].previous != nobody)
-      bucket.previous = times[static_cast<std::size_t>(last[b].previous)].end;
-    bucket.issued = at.issued;
-    bucket.launched = at.enqueued + (task.handed_over ? timeline.handover : Duration::zero());
-    bucket.last_rank = last_to_arrive(schedule, timeline, last[b].task, rank, arrival(bucket));
-    explain(bucket, busy);
+    exposed.push_back(held_up(schedule, timeline, metrics, rank, b, last[b]));
+    explain(exposed.back(), busy);
   }
   return exposed;
+}
+
+std::vector<WaitForRank> waits_for_ranks(const Schedule& schedule, const Timeline& timeline,
+                                         const StepMetrics& metrics, int rank) {
+  const std::vector<LastReduce> last = last_reduces(schedule, timeline.ranks.at(at(rank)));
+  std::vector<WaitForRank> waits;
+  for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
+    if (last[b].task == nobody) continue;
+    const ExposedBucket bucket = held_up(schedule, timeline, metrics, rank, b, last[b]);
+    const Duration waited = std::max(Duration::zero(), bucket.times.start - arrival(bucket));
+    waits.push_back({bucket.last_rank, bucket.last_rank == rank ? Duration::zero() : waited});
+  }
+  return waits;
 }
 
 }  // namespace ddpsim

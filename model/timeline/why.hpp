@@ -53,4 +53,15 @@ struct ExposedBucket {
 std::vector<ExposedBucket> why_exposed(const Schedule& schedule, const Timeline& timeline,
                                        const StepMetrics& metrics, int rank = 0);
 
+/// Whom a rank waited for at a bucket's last collective, exposed or not, and how long; itself, and
+/// not at all, where none came later.
+struct WaitForRank {
+  int rank = 0;
+  Duration waited{};
+};
+
+/// Those of every bucket that has a collective, in order of bucket; of one rank.
+std::vector<WaitForRank> waits_for_ranks(const Schedule& schedule, const Timeline& timeline,
+                                         const StepMetrics& metrics, int rank = 0);
+
 }  // namespace ddpsim

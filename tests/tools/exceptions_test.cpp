@@ -1,5 +1,8 @@
 // Ranks that differ (cluster.exceptions), through the program.
 
+#include <algorithm>
+#include <tuple>
+
 #include <catch2/catch.hpp>
 
 #include "tests/tools/jobs.hpp"
@@ -142,16 +145,94 @@ TEST_CASE("exceptions of another cluster are left out, with a note", "[tools][ex
              Catch::Contains("cluster.exceptions of the scenario's own cluster is left out"));
 }
 
-TEST_CASE("real ranks cannot be made to differ, and validate says what to write",
-          "[tools][exceptions]") {
-  const Scratch scratch;
+/// Two real ranks, or what `flags` say, some of which are exceptions.
+Outcome validated(const Scratch& scratch, const std::string& exceptions, const Words& flags) {
   const std::string file = scratch.write("s.yaml", small_mlp).string();
-  const Outcome refused = ddpsim({"validate", file, "--backend", "threads", "--ranks", "2", "--set",
-                                  "cluster.exceptions=[{rank: 1, compute: 2}]"});
-  CHECK(refused.code == 2);
-  CHECK(lines_of(refused.err).size() == 1);
-  CHECK_THAT(refused.err, Catch::Contains("cluster.exceptions: real ranks cannot be made to "
-                                          "differ: write --set cluster.exceptions=[]"));
+  return ddpsim(
+      words_and(words_and({"validate", file, "--backend", "threads", "--steps", "3", "--warm-up",
+                           "1", "--repeats", "2", "--set", "cluster.exceptions=" + exceptions},
+                          quickly_calibrated(file)),
+                flags));
+}
+
+TEST_CASE("real ranks are as slow as a scenario says", "[tools][exceptions][validate]") {
+  const Scratch scratch;
+  const std::string json = scratch.path("a.json").string(),
+                    trace = scratch.path("trace.json").string(),
+                    page = scratch.path("page.html").string();
+  // Longer than anything else that keeps a rank waiting.
+  const Outcome outcome =
+      validated(scratch, "[{rank: 1, pause: 400 ms, at: 10 %}]",
+                {"--ranks", "2", "--json", json, "--trace", trace, "--report", page});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("rank 1 pauses for 400 ms at 10 % of its computation"));
+  CHECK_THAT(outcome.out, Catch::Contains("whom a rank that is no exception waits for"));
+  const Json found = Json::parse(content_of(json));
+  CHECK(found["cluster"]["exceptions"][0]["rank"] == 1);
+  std::size_t reduced = 0;
+  for (const Json& each : found["results"]) {
+    CAPTURE(each.dump());
+    for (const char* side : {"predicted", "measured"}) {
+      CHECK(each[side]["step_ms"] > 400.0);
+      if (each["strategy"] == "none") continue;
+      CHECK(each[side]["waited_for"] == "rank 1");
+      CHECK(each[side]["waited_ms"] > 300.0);
+      ++reduced;
+    }
+    CHECK(each["gradients"]["identical"] == true);
+    // The figures are of the other rank, whose passes have no pause.
+    CHECK(each["predicted"]["forward_ms"] < 400.0);
+    CHECK(each["measured"]["forward_ms"] < 400.0);
+  }
+  CHECK(reduced > 4);
+  const Json traced = Json::parse(content_of(trace));
+  Words names;
+  for (const Json& rank : traced["ddpsim"]["ranks"]) names.push_back(rank["name"]);
+  CHECK(std::ranges::count_if(
+            names, [](const std::string& name) { return name.ends_with("measured: rank 1"); }) > 0);
+  CHECK_THAT(content_of(page), Catch::Contains("rank 1"));
+}
+
+TEST_CASE("whichever real rank is slow, figures are those of the others",
+          "[tools][exceptions][validate]") {
+  const Scratch scratch;
+  const Outcome outcome = validated(scratch, "[{rank: 0, pause: 400 ms}]",
+                                    {"--ranks", "3", "--set", "compare=[flat]", "--json", "-"});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json flat = outcome.json()["results"][1];
+  for (const char* side : {"predicted", "measured"}) {
+    CHECK(flat[side]["waited_for"] == "rank 0");
+    CHECK(flat[side]["step_ms"] > 400.0);
+    CHECK(flat[side]["forward_ms"] < 400.0);
+  }
+  CHECK(!validated(scratch, "[]", {"--ranks", "2", "--set", "compare=[flat]", "--json", "-"})
+             .json()["results"][1]["measured"]
+             .contains("waited_for"));
+}
+
+TEST_CASE("what real ranks cannot be made is refused", "[tools][exceptions]") {
+  const Scratch scratch;
+  for (const auto& [list, ranks, said] :
+       {std::tuple{"[{rank: 1, compute: 0.5}]", "2",
+                   "rank 1: real ranks can be made slower and not quicker: expected a compute of "
+                   "at least 1, got 0.5"},
+        std::tuple{"[{rank: 1, compute: 2}]", "1",
+                   "rank 1: one rank at least of the 1 that runs has to be no exception"}}) {
+    CAPTURE(list);
+    const Outcome refused = validated(scratch, list, {"--ranks", ranks});
+    CHECK(refused.code == 2);
+    REQUIRE(lines_of(refused.err).size() == 1);
+    CHECK_THAT(refused.err, Catch::Contains(std::string("cluster.exceptions: ") + said));
+  }
+  const std::string file = scratch.write("two.yaml", std::string(small_mlp)).string();
+  const Outcome nic = ddpsim({"validate", file, "--backend", "threads", "--ranks", "4", "--set",
+                              "cluster={device: generic-cpu, nodes: 2, ranks_per_node: 2, "
+                              "inter_node: ethernet-100g, intra_node: {kind: plain, latency: 1 us, "
+                              "bandwidth: 5 GB/s}, exceptions: [{node: 1, nic: 1 GB/s}]}"});
+  CHECK(nic.code == 2);
+  CHECK_THAT(nic.err, Catch::Contains("node 1: real NICs keep their rate: take nic out"));
 }
 
 TEST_CASE("a trace shows the exceptions by their ranks", "[tools][exceptions]") {

@@ -20,6 +20,7 @@
 #include "tools/kineto/trace.hpp"
 #include "tools/report/pages/validate_section.hpp"
 #include "tools/report/reports/hooks_log.hpp"
+#include "tools/report/reports/rank_exceptions.hpp"
 #include "tools/report/reports/validation_record.hpp"
 #include "tools/report/reports/validation_report.hpp"
 #include "tools/report/writers/csv.hpp"
@@ -349,7 +350,8 @@ int validate_command(const std::vector<std::string>& arguments) {
     }
   }
   const double left_before = left_by_others(options);
-  options.agreement = agreement_of(scenario.workload, schedules, request.agreement);
+  options.agreement = agreement_of(scenario.workload, schedules,
+                                   request.agreement + exceptions_text(scenario.cluster));
   return run_job(options, [&](Backend& backend) {
     Validation validation = validated(backend, scenario, variants, schedules, request);
     if (backend.rank() != 0) return exit_done;

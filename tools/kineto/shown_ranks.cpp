@@ -89,7 +89,7 @@ ShownRanks::ShownRanks(const Scenario& scenario, const Step& step, TraceRanks wh
       slowest_last_(simulated_ == 2 && all_ > 2 &&
                     slowest_rank(scenario.cluster, scenario.workload.step_spread) > 1),
       count_(which == TraceRanks::all ? all_ : simulated_) {
-  if (scenario.cluster.exceptions.empty()) return;
+  if (scenario.cluster.exceptions.empty() || step.timeline.of_each_rank) return;
   const std::size_t tasks = std::max<std::size_t>(1, step.schedule.tasks.size());
   if (which == TraceRanks::all && at(all_) > most_traced_tasks / tasks) return;  // to be refused
   const ExceptionalRanks ranks(scenario, step);

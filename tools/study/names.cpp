@@ -36,19 +36,32 @@ std::string buckets_label(const Training& training) {
 
 std::string name_of(const SimulatedRank& rank, bool of_own_work) {
   if (rank.slowest) return "the slowest rank";
-  if (rank.exception && rank.exception->node)
-    return fmt::format("{} rank of node {}", rank.exception->ranks > 1 ? "a" : "the",
-                       *rank.exception->node);
+  if (rank.exception && rank.exception->node) return name_of_one(*rank.exception);
   return rank.exception || of_own_work ? fmt::format("rank {}", rank.rank) : "";
 }
 
 }  // namespace
 
-std::vector<std::string> names_of_ranks(const Scenario& scenario, const Schedule& schedule) {
+std::string name_of_one(const RankException& exception) {
+  if (!exception.node) return name_of(exception);
+  return fmt::format("{} rank of {}", exception.ranks > 1 ? "a" : "the", name_of(exception));
+}
+
+std::vector<std::string> names_of_real_ranks(const Cluster& cluster, const Timeline& timeline) {
+  std::vector<std::string> names;
+  for (int rank = 0; rank < static_cast<int>(timeline.ranks.size()); ++rank) {
+    const RankException* exception = exception_of(cluster.exceptions, rank);
+    names.push_back(exception == nullptr ? "" : name_of_one(*exception));
+  }
+  return names;
+}
+
+std::vector<std::string> names_of_ranks(const Scenario& scenario, const Step& step) {
   const CalibratedCluster& cluster = scenario.cluster;
   std::vector<std::string> names;
   if (cluster.exceptions.empty()) return names;
-  const int different = different_ranks(schedule, cluster.ranks());
+  if (step.timeline.of_each_rank) return names_of_real_ranks(cluster, step.timeline);
+  const int different = different_ranks(step.schedule, cluster.ranks());
   for (const SimulatedRank& rank :
        simulated_ranks(cluster.exceptions, slowest_rank(cluster, scenario.workload.step_spread),
                        cluster.ranks(), different))

@@ -14,9 +14,15 @@ namespace ddpsim {
 /// "a", "a and b", "a, b and c".
 std::string enumerated(const std::vector<std::string>& names);
 
+/// "rank 5", "a rank of node 3": one of those that are this exception.
+std::string name_of_one(const RankException& exception);
+
+/// The same of each rank of a measured timeline, "" for one that is no exception.
+std::vector<std::string> names_of_real_ranks(const Cluster& cluster, const Timeline& timeline);
+
 /// What to call each rank of a step's timeline where some are exceptions: "rank 5", "a rank of node
 /// 3", "the slowest rank", and "" for a typical one. Empty: there are none.
-std::vector<std::string> names_of_ranks(const Scenario& scenario, const Schedule& schedule);
+std::vector<std::string> names_of_ranks(const Scenario& scenario, const Step& step);
 
 /// A step and what to call it in pictures and traces.
 struct NamedStep {

@@ -12,17 +12,26 @@
 
 namespace ddpsim {
 
+/// The rank for which one that is no exception waits longest, at the buckets' last all-reduces.
+struct LateRank {
+  std::string name;   ///< "rank 5"; "": one that is no exception either
+  Duration waited{};  ///< in a step, all buckets together
+};
+
 /// One strategy (and bucket cap, and what else varies), predicted and run for real.
 struct ValidatedStep {
   std::vector<Setting> settings;  ///< what varies, as it is here
   Step predicted;
-  /// Its timeline is that of the median step; its figures are medians over steps and ranks.
+  /// Its timeline is that of the median step; its figures are medians over steps and over the ranks
+  /// that are no exception.
   Step measured;
   Spread spread;  ///< of the measured steps
   Breakdown predicted_parts, measured_parts;
   GradientCheck gradients;
   std::uint64_t fingerprint =
-      0;                       ///< of the schedule that was simulated and that every rank executed
+      0;  ///< of the schedule that was simulated and that every rank executed
+  /// Where some ranks are exceptions and the strategy has buckets; measured: the mean over steps.
+  std::optional<LateRank> predicted_late, measured_late;
   std::int64_t overflows = 0;  ///< 16-bit values beyond their type, of all ranks and steps
 
   /// Do the repeats disagree among themselves: ninth over first decile by more than a tenth?

@@ -81,6 +81,21 @@ inline constexpr Field overlap_in_words =
 inline constexpr Field schedule_fingerprint =
     text_field("schedule", "schedule",
                "The fingerprint of the schedule, which was both simulated and run by every rank.");
+inline constexpr Field waited_for =
+    text_field("waited_for", "waited for",
+               "The rank for which one that is no exception waited longest, at the buckets' last "
+               "all-reduces; nothing where it is no exception either. There only if there are "
+               "cluster.exceptions.");
+inline constexpr Field waited_ms =
+    ms_field("waited_ms", "waited ms",
+             "How long it waited for that rank in a step, all buckets together; measured: the mean "
+             "over steps.",
+             Better::low);
+inline constexpr Field waited_in_words =
+    text_field("waits", "waits for",
+               "The rank that is waited for longest, and for how long in a step.")
+        .with(Look{}.to_the_left())
+        .only_for(Audience::people);
 inline constexpr Field unsteady = flag_field(
     "unsteady", "Whether the measured steps differ from one another by more than a tenth.");
 inline constexpr Field gradients =

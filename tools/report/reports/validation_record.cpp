@@ -71,6 +71,12 @@ Record gradients_record(const ValidatedStep& step) {
   return record;
 }
 
+void add_late_rank(Record& record, const std::optional<LateRank>& late) {
+  if (!late) return;
+  record.add(fields::waited_for, late->name.empty() ? FieldValue() : FieldValue(late->name))
+      .add(fields::waited_ms, in_ms(late->waited));
+}
+
 Record step_record(const Validation& validation, const ValidatedStep& step) {
   const ValidatedStep &none = none_of(validation), &naive = naive_of(validation);
   Record predicted = result_record(
@@ -85,6 +91,8 @@ Record step_record(const Validation& validation, const ValidatedStep& step) {
   predicted.add(fields::parts, parts_record(step.predicted_parts));
   measured.add(fields::parts, parts_record(step.measured_parts))
       .add(fields::spread, spread_record(step.spread));
+  add_late_rank(predicted, step.predicted_late);
+  add_late_rank(measured, step.measured_late);
   record.add(fields::predicted, std::move(predicted))
       .add(fields::measured, std::move(measured))
       .add(fields::error, error_record(step, none))

@@ -87,6 +87,22 @@ Table overlap_table(const Validation& validation) {
   return table;
 }
 
+/// Whom the buckets of each strategy wait for: "rank 5, 7.20 ms | rank 5, 7.43 ms". No rows: no rank
+/// is an exception.
+Table late_ranks_table(const Validation& validation) {
+  Table table{{fields::strategy_in_words, fields::waited_in_words}};
+  table.title = "whom a rank that is no exception waits for at its buckets: predicted | measured";
+  const auto text = [](const LateRank& late) {
+    return fmt::format("{}, {} ms", late.name.empty() ? "no exception" : late.name,
+                       ms_text(late.waited));
+  };
+  for (const ValidatedStep& step : validation.steps)
+    if (step.predicted_late && step.measured_late)
+      table.add({label_of(step),
+                 fmt::format("{} | {}", text(*step.predicted_late), text(*step.measured_late))});
+  return table;
+}
+
 Table bucket_table(const ValidatedStep& step) {
   Table table{{fields::index, fields::bytes, fields::pair_of(fields::ready_ms),
                fields::pair_of(fields::start_ms), fields::pair_of(fields::end_ms),
@@ -216,13 +232,18 @@ Page validation_page(const Validation& validation) {
   for (const std::string& doubt : doubts_of(validation)) head += doubt + "\n";
   page.add(Paragraph{head});
   page.add(steps_table(validation));
-  page.add(
-      Paragraph{"Pairs are predicted | measured; measured times are medians over steps "
-                "and ranks; ! marks repeats that differ by more than 10 %."});
+  page.add(Paragraph{fmt::format(
+      "Pairs are predicted | measured; measured times are medians over steps "
+      "and {}; ! marks repeats that differ by more than 10 %.",
+      validation.scenario.cluster.exceptions.empty() ? "ranks"
+                                                     : "the ranks that are no exception")});
   page.add(overlap_table(validation));
-  page.add(
-      Paragraph{"compute to launch: by how many ms each part of rank 0's step is "
-                "predicted longer (+) or shorter (-) than it was measured"});
+  const bool different = !validation.scenario.cluster.exceptions.empty();
+  page.add(Paragraph{
+      fmt::format("compute to launch: by how many ms each part of {} step is predicted longer (+) "
+                  "or shorter (-) than it was measured",
+                  different ? "a typical rank's" : "rank 0's")});
+  if (Table late = late_ranks_table(validation); !late.rows.empty()) page.add(std::move(late));
   const ValidatedStep* shown = nullptr;
   for (const ValidatedStep& step : validation.steps) {
     if (step.measured.training.strategy != Strategy::bucketed) continue;

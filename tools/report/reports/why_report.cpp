@@ -90,7 +90,7 @@ Table buckets_table(const Scenario& scenario, const Step& step,
   Table table{{fields::bucket_in_words, fields::bytes, fields::ready, fields::called_ms,
                fields::launched_ms, fields::previous_end_ms, fields::start, fields::end,
                fields::exposed, fields::because, fields::how}};
-  const std::vector<std::string> ranks = names_of_ranks(scenario, step.schedule);
+  const std::vector<std::string> ranks = names_of_ranks(scenario, step);
   if (!ranks.empty()) table.columns.insert(table.columns.end() - 2, fields::waits_for);
   for (std::size_t i = 0; i < shown; ++i) {
     Record record = bucket_record(buckets[i], ranks);
@@ -213,7 +213,7 @@ std::vector<Record> why_records(const Comparison& comparison, const std::vector<
     const Step& step = comparison.compared[s];
     const std::vector<ExposedBucket> buckets =
         why_exposed(step.schedule, step.timeline, step.metrics);
-    const std::vector<std::string> ranks = names_of_ranks(comparison.scenario, step.schedule);
+    const std::vector<std::string> ranks = names_of_ranks(comparison.scenario, step);
     List exposed_buckets, changes;
     for (const ExposedBucket& bucket : buckets)
       exposed_buckets.emplace_back(bucket_record(bucket, ranks));
