@@ -1,6 +1,8 @@
 #include "sim/tune/recommend.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <tuple>
 
 #include "sim/tune/parallel.hpp"
@@ -37,14 +39,15 @@ std::size_t smallest_buckets(const TuneOptions& options, const std::vector<Choic
   return chosen;
 }
 
-std::size_t least_regret(const std::vector<Choice>& candidates,
-                         const std::vector<double>& regrets) {
-  std::size_t best = 0;
-  for (std::size_t i = 1; i < candidates.size(); ++i)
+/// `among`: some of the candidates, by their indices.
+std::size_t least_regret(const std::vector<Choice>& candidates, const std::vector<double>& regrets,
+                         const std::vector<std::size_t>& among) {
+  std::size_t best = among.front();
+  for (const std::size_t i : among)
     if (std::pair(regrets[i], candidates[i].step) < std::pair(regrets[best], candidates[best].step))
       best = i;
   std::size_t chosen = best;
-  for (std::size_t i = 0; i < candidates.size(); ++i)
+  for (const std::size_t i : among)
     if (regrets[i] <= regrets[best] + indistinguishable &&
         candidates[i].step <= scaled(candidates[best].step, 1 + indistinguishable) &&
         candidates[i].buckets.size() < candidates[chosen].buckets.size())
@@ -80,16 +83,24 @@ Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneO
   for (std::size_t c = 0; c < advice.corners.size(); ++c)
     for (std::size_t i = 0; i < candidates.size(); ++i)
       regrets[i] = std::max(regrets[i], regret(times[c][i], advice.corners[c].best));
+  const auto pays = [&](std::size_t i) {
+    if (in_seconds(candidates[i].step) >= in_seconds(standard.step) * (1 - options.noise))
+      return false;
+    for (std::size_t c = 0; c < advice.corners.size(); ++c)
+      if (times[c][i] >= advice.corners[c].standard) return false;
+    return true;
+  };
+  std::vector<std::size_t> all(candidates.size()), paying;
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  std::ranges::copy_if(all, std::back_inserter(paying), pays);
   const std::size_t chosen = options.objective == Objective::memory
                                  ? smallest_buckets(options, candidates)
-                                 : least_regret(candidates, regrets);
+                                 : least_regret(candidates, regrets, paying.empty() ? all : paying);
   advice.choice = candidates[chosen];
   for (std::size_t c = 0; c < advice.corners.size(); ++c)
     advice.corners[c].recommended = times[c][chosen];
 
-  advice.pays = in_seconds(advice.choice.step) < in_seconds(standard.step) * (1 - options.noise) &&
-                std::all_of(advice.corners.begin(), advice.corners.end(),
-                            [](const Corner& each) { return each.recommended < each.standard; });
+  advice.pays = pays(chosen);
   if (!advice.pays && standard_allowed && options.objective != Objective::memory) {
     advice.choice = standard;
     for (Corner& corner : advice.corners) corner.recommended = corner.standard;

@@ -113,3 +113,26 @@ def test_torch_makes_the_buckets_that_were_predicted(scenarios):
                for bucket in ddpsim.run(apart)['bucketed'].buckets]
     buckets, _ = distributed._compute_bucket_assignment_by_size(tensors, limits)
     assert [sum(tensors[i].nbytes for i in bucket) for bucket in buckets] == predicted
+
+
+@pytest.mark.parametrize('hook', [
+    'allreduce', 'bf16_compress', 'fp16_compress', 'noop', 'quantization_pertensor',
+    'quantization_perchannel', 'batched_powersgd', {'powersgd': {'rank': 4}},
+    {'bf16_compress_wrapper': {'powersgd': {'rank': 2}}}])
+def test_the_lines_that_register_a_comm_hook_run(scenarios, hook):
+    pytest.importorskip('torch')
+    scenario = ddpsim.load(scenarios / 'examples/two-workstations.yaml')
+    scenario['training'] = {**scenario.get('training', {}), 'comm_hook': hook}
+    report = ddpsim.tune(scenario).report()
+    lines = [line.strip() for line in report.splitlines() if 'comm_hook' in line]
+    registered = []
+
+    class Model:
+        def register_comm_hook(self, state, function):
+            registered.append(function)
+
+    exec('\n'.join(line for line in lines if not line.startswith('#')), {'model': Model()})
+    assert registered and all(map(callable, registered))
+    # Other frameworks have no such hook, and would not have the step that stands there.
+    if hook != 'allreduce':
+        assert 'HOROVOD' not in report and 'reduce_bucket_size' not in report

@@ -270,6 +270,24 @@ TEST_CASE("a scaling curve has the exceptions among the ranks it counts", "[tool
   REQUIRE(alike.size() == 5);
   for (std::size_t i = 0; i < 3; ++i) CHECK(slow[i] == alike[i]);
   for (std::size_t i = 3; i < 5; ++i) CHECK(slow[i] > alike[i]);
+  CHECK_THAT(straggler_notes({"--scaling", "16"}),
+             Catch::Contains("--scaling: rank 5 (cluster.exceptions) is in the curve from 8 ranks "
+                             "on, and the points before are without it"));
+  CHECK_THAT(straggler_notes({"--scaling", "4"}),
+             Catch::Contains("rank 5 (cluster.exceptions) is in no point of the curve"));
+  CHECK_THAT(
+      straggler_notes(words_and(set_exceptions("[{rank: 0, compute: 2}]"), {"--scaling", "16"})),
+      !Catch::Contains("--scaling"));
+  CHECK_THAT(straggler_notes({}), !Catch::Contains("--scaling"));
+}
+
+TEST_CASE("a scaling curve says where all-reduces are not those that were measured",
+          "[tools][scaling]") {
+  const Words table{"--set", "cluster.inter_node.all_reduce=[{bytes: 1 MiB, time: 1 ms}]"};
+  CHECK_THAT(straggler_notes(words_and(table, {"--scaling", "16"})),
+             Catch::Contains("--scaling: all-reduces were measured with 16 ranks: at other sizes "
+                             "they are scaled by the law of a ring"));
+  CHECK_THAT(straggler_notes({"--scaling", "16"}), !Catch::Contains("were measured with"));
 }
 
 }  // namespace

@@ -231,7 +231,9 @@ TEST_CASE("tune respects a comm hook and says how to register it", "[tools][tune
               "training.comm_hook={bf16_compress_wrapper: {powersgd: {rank: 4}}}"});
   CHECK_THAT(text.out, Catch::Contains("register_comm_hook(") &&
                            Catch::Contains("matrix_approximation_rank=4") &&
-                           Catch::Contains("bf16_compress_wrapper("));
+                           Catch::Contains("default_hooks.bf16_compress_wrapper(") &&
+                           Catch::Contains("from torch.distributed.algorithms.ddp_comm_hooks "
+                                           "import default_hooks, powerSGD_hook"));
 }
 
 }  // namespace ddpsim

@@ -217,7 +217,10 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
     const Comparison& run = *last;
     const MoreOfSteps more = more_of(run, flags.request);
     std::vector<std::string> notes;
-    if (!options.quiet || !options.json.empty()) notes = run_notes(run, file, options.set);
+    if (!options.quiet || !options.json.empty()) {
+      notes = run_notes(run, file, options.set);
+      add_each_once(notes, scaling_notes(run, more.curves));
+    }
     if (!options.quiet) add_notes(notes);
     if (pages.wanted()) pages.add(run_page(run, more));
     if (reports.wanted())

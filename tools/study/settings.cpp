@@ -65,46 +65,54 @@ std::string buckets_yaml(const Buckets& buckets, const Workload& workload) {
 
 namespace {
 
-/// How PyTorch registers a comm hook on `model`; what it has no name for is said.
+/// How PyTorch registers a comm hook on `model`, with the import that it takes; what it has no name
+/// for is said.
 std::string register_hook(const CommHook& hook) {
   if (!hook) return "";
-  const std::string hooks = "torch.distributed.algorithms.ddp_comm_hooks";
   const PowerSgd& state = hook.powersgd;
   const std::string powersgd = fmt::format(
-      "{}.powerSGD_hook.PowerSGDState(None, matrix_approximation_rank={}, start_powerSGD_iter={}, "
+      "powerSGD_hook.PowerSGDState(None, matrix_approximation_rank={}, start_powerSGD_iter={}, "
       "min_compression_rate={:g}, use_error_feedback={}, warm_start={}, "
       "orthogonalization_epsilon={:g}, random_seed={})",
-      hooks, state.rank, state.start_iteration, state.min_compression_rate,
+      state.rank, state.start_iteration, state.min_compression_rate,
       state.error_feedback ? "True" : "False", state.warm_start ? "True" : "False",
       state.orthogonalization_epsilon, state.seed);
-  std::string of_state = "None", function;
+  std::string of_state = "None", module, function;
   switch (hook.kind) {
     case CommHookKind::none:
     case CommHookKind::allreduce:
-      function = hooks + ".default_hooks.allreduce_hook";
+      module = "default_hooks";
+      function = "allreduce_hook";
       break;
     case CommHookKind::noop:
-      function = hooks + ".debugging_hooks.noop_hook";
+      module = "debugging_hooks";
+      function = "noop_hook";
       break;
     case CommHookKind::fp16_compress:
-      function = hooks + ".default_hooks.fp16_compress_hook";
+      module = "default_hooks";
+      function = "fp16_compress_hook";
       break;
     case CommHookKind::bf16_compress:
-      function = hooks + ".default_hooks.bf16_compress_hook";
+      module = "default_hooks";
+      function = "bf16_compress_hook";
       break;
     case CommHookKind::powersgd:
       of_state = powersgd;
-      function = hooks + ".powerSGD_hook.powerSGD_hook";
+      module = "powerSGD_hook";
+      function = "powerSGD_hook";
       break;
     case CommHookKind::batched_powersgd:
       of_state = powersgd;
-      function = hooks + ".powerSGD_hook.batched_powerSGD_hook";
+      module = "powerSGD_hook";
+      function = "batched_powerSGD_hook";
       break;
     case CommHookKind::quantization_pertensor:
-      function = hooks + ".quantization_hooks.quantization_pertensor_hook";
+      module = "quantization_hooks";
+      function = "quantization_pertensor_hook";
       break;
     case CommHookKind::quantization_perchannel:
-      function = hooks + ".quantization_hooks.quantization_perchannel_hook";
+      module = "quantization_hooks";
+      function = "quantization_perchannel_hook";
       break;
     case CommHookKind::post_local_sgd:
     case CommHookKind::optimizer_overlap:
@@ -115,10 +123,15 @@ std::string register_hook(const CommHook& hook) {
       return fmt::format("  # with the comm hook {}, registered as your script does\n",
                          label(hook));
   }
+  std::string modules = module;
+  function = module + "." + function;
   for (auto type = hook.wrappers.rbegin(); type != hook.wrappers.rend(); ++type)
-    function =
-        fmt::format("{}.default_hooks.{}_compress_wrapper({})", hooks, name_of(*type), function);
-  return fmt::format("  model.register_comm_hook({}, {})\n", of_state, function);
+    function = fmt::format("default_hooks.{}_compress_wrapper({})", name_of(*type), function);
+  if (!hook.wrappers.empty() && module != "default_hooks") modules = "default_hooks, " + module;
+  return fmt::format(
+      "  from torch.distributed.algorithms.ddp_comm_hooks import {}\n"
+      "  model.register_comm_hook({}, {})\n",
+      modules, of_state, function);
 }
 
 /// A cap for each bucket of a partition: reached with its last gradient, and not before.
@@ -283,8 +296,9 @@ std::string settings_to_paste(const Tuning& tuning, const TuneOptions& options,
   const bool ddp = training.bucket_rule == BucketRule::torch && !training.own_buckets();
   text += ddp ? torch_settings(tuning, options, training, workload)
               : own_settings(tuning, options, training);
-  // Other frameworks' defaults are as good.
-  if (!tuning.advice.pays || keeps_given(tuning, options)) return text;
+  // Other frameworks' defaults are as good; and they have none of these comm hooks.
+  const bool hooked = training.comm_hook && training.comm_hook.kind != CommHookKind::allreduce;
+  if (!tuning.advice.pays || keeps_given(tuning, options) || hooked) return text;
   const Choice& overflow = tuning.best_overflow_cap;
   const RoundCap fused = round_cap(overflow.cap, overflow.highest_cap);
   text += fmt::format(

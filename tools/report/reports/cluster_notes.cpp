@@ -288,9 +288,7 @@ void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& c
         name_of_link(deciding_link(cluster)),
         touches(settings, "cluster." + key) ? fmt::format("cluster.{} (--link)", key) : key));
   }
-  if (CollectiveLaw(cluster).name() != std::string("table")) return;
-  const bool calibrated = cluster.calibration && !cluster.calibration->all_reduce.empty();
-  const int measured = calibrated ? cluster.calibration->ranks : deciding_link(cluster).table_ranks;
+  const int measured = ranks_of_table(cluster);
   if (measured > 0 && measured != cluster.ranks())
     notes.push_back(
         fmt::format("all-reduces were measured with {} ranks: for {} they are scaled by the law of "
@@ -367,6 +365,13 @@ void add_idle_nics(std::vector<std::string>& notes, const CalibratedCluster& clu
 }
 
 }  // namespace
+
+int ranks_of_table(const CalibratedCluster& cluster) {
+  if (CollectiveLaw(cluster).name() != std::string("table")) return 0;
+  const bool calibrated = cluster.calibration && !cluster.calibration->all_reduce.empty();
+  const int said = calibrated ? cluster.calibration->ranks : deciding_link(cluster).table_ranks;
+  return said > 0 ? said : cluster.ranks();
+}
 
 std::vector<std::string> cluster_notes(const Scenario& scenario,
                                        const std::vector<Setting>& settings) {

@@ -1,6 +1,7 @@
 #include "tools/report/reports/said_notes.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,6 +42,41 @@ std::vector<std::string> run_notes(const Comparison& run, const std::string& fil
   if (memory_warnings(run.scenario, run.named()).size() == run.compared.size())
     if (std::string advice = memory_advice(file, set); !advice.empty())
       add_each_once(notes, {std::move(advice)});
+  return notes;
+}
+
+std::vector<std::string> scaling_notes(const Comparison& run,
+                                       const std::vector<ScalingCurve>& curves) {
+  std::vector<std::string> notes;
+  const CalibratedCluster& cluster = run.scenario.cluster;
+  std::set<int> sizes;  // the ranks of each point
+  for (const ScalingCurve& curve : curves)
+    for (const ScalingPoint& point : curve.points) sizes.insert(point.ranks());
+  sizes.erase(1);
+  if (sizes.empty()) return notes;
+  const int measured = ranks_of_table(cluster);
+  if (measured > 0 && std::ranges::any_of(sizes, [&](int ranks) { return ranks != measured; }))
+    notes.push_back(
+        fmt::format("--scaling: all-reduces were measured with {} ranks: at other sizes they are "
+                    "scaled by the law of a ring, which nobody measured here",
+                    measured));
+  if (run.priced.fit && run.priced.fit->rows > 0 &&
+      std::ranges::any_of(sizes, [&](int ranks) { return ranks != cluster.ranks(); }))
+    notes.push_back(
+        fmt::format("--scaling: what was fitted to rows measured on {} ranks is taken at every "
+                    "size: --laws-only leaves it out",
+                    cluster.ranks()));
+  for (const RankException& exception : cluster.exceptions) {
+    const int needed = exception.rank + 1;
+    const auto first = sizes.lower_bound(needed);
+    if (first == sizes.begin()) continue;
+    notes.push_back(fmt::format("--scaling: {} (cluster.exceptions) is {}", name_of(exception),
+                                first == sizes.end()
+                                    ? std::string("in no point of the curve")
+                                    : fmt::format("in the curve from {} ranks on, and the points "
+                                                  "before are without it",
+                                                  *first)));
+  }
   return notes;
 }
 

@@ -24,6 +24,11 @@ std::vector<std::string> fit_notes(const CalibratedModel& priced);
 std::vector<std::string> run_notes(const Comparison& run, const std::string& file,
                                    const std::vector<Setting>& set);
 
+/// Of `ddpsim run --scaling`: what holds at the scenario's own size and is taken at others, and the
+/// exceptions that are not in every point.
+std::vector<std::string> scaling_notes(const Comparison& run,
+                                       const std::vector<ScalingCurve>& curves);
+
 /// Where the step with the recommended buckets does not fit the device's memory: that, and what
 /// would fit.
 std::vector<std::string> unfit_notes(const Scenario& scenario, const Tuning& tuning,
