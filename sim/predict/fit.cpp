@@ -93,6 +93,19 @@ Duration covered_length(const Step& step, const std::vector<Covered>& parts) {
   return begin ? end - *begin : Duration{};
 }
 
+/// A link that carries less than it says looks like a time per collective here, and other buckets
+/// are best for the one than for the other.
+void note_slow_link(double ratio, Fit& fit) {
+  constexpr double odd_ratio = 1.5;
+  constexpr Duration odd_overhead = std::chrono::microseconds{100};
+  if (ratio < odd_ratio || fit.call_overhead < odd_overhead) return;
+  fit.notes.push_back(fmt::format(
+      "the naive row wants communication {:.2g} times as long as the link's law has it, taken as "
+      "{:+.1f} us per collective: if the link carries less than it says, write what it `carries` "
+      "or measure it (ddpsim import nccl-tests), for the best buckets are others then",
+      ratio, in_us(fit.call_overhead)));
+}
+
 void fit_call_overhead(const FittedRow& naive, Fit& fit) {
   const MeasuredCommunication& timer = *naive.row->communication;
   const auto communication = [&](Duration overhead) {
@@ -109,6 +122,7 @@ void fit_call_overhead(const FittedRow& naive, Fit& fit) {
     fit.notes.push_back(fmt::format(
         "measured communication of {:.1f} ms is below what the link's bandwidth allows ({:.1f} ms)",
         in_ms(measured), in_ms(met)));
+  note_slow_link(in_seconds(met) / in_seconds(communication({})), fit);
 }
 
 /// The naive step's compute is measured: what is left of it is communication.
@@ -118,6 +132,12 @@ void fit_rest_of_step(const FittedRow& naive, Fit& fit) {
     trial.call_overhead = overhead;
     return predicted_step(naive, trial) - naive.row->step;
   });
+  const auto communication = [&](Duration overhead) {
+    CostModel costs = naive.model.costs;
+    costs.collective.call_overhead = overhead;
+    return in_seconds(communication_length(costs, naive.schedule));
+  };
+  note_slow_link(communication(fit.call_overhead) / communication({}), fit);
   note_unless_met(naive, fit, "time per collective");
 }
 
@@ -142,7 +162,7 @@ void fit_compute(const FittedRow& row, Fit& fit) {
       bisect(least, most, [&](double x) { return predicted_step(row, with(x)) - row.row->step; });
   fit = with(exponent);
   note_unless_met(row, fit, "compute time");
-  constexpr double odd_factor = 4;
+  constexpr double odd_factor = 2.5;
   const double factor = std::exp(exponent);
   if (fit.notes.empty() && (factor > odd_factor || factor < 1 / odd_factor))
     fit.notes.push_back(fmt::format(
@@ -174,6 +194,10 @@ void apply(const Fit& fit, CostModel& costs) {
   costs.passes.push_back(fit.passes);
   costs.collective.call_overhead = fit.call_overhead;
   costs.interference.strength = fit.interference;
+}
+
+bool has_use(const MeasuredRow& row, bool beside_none) {
+  return row.strategy != Strategy::naive || row.communication.has_value() || !beside_none;
 }
 
 Fit fit(std::span<const CalibrationRow> rows) {

@@ -44,7 +44,7 @@ bool has(const std::vector<CalibrationRow>& rows, Strategy strategy) {
 }
 
 void add_rows(const std::vector<CalibrationRow>& rows, Source& source) {
-  const Fit fitted = fit_chosen(rows, calibrating(rows, {Strategy::naive}));
+  const Fit fitted = fit_chosen(rows, {Strategy::naive});
   for (const CalibrationRow& row : rows) {
     const Strategy strategy = row.training.strategy;
     if (strategy != Strategy::overlap && strategy != Strategy::bucketed) continue;

@@ -276,7 +276,8 @@ TEST_CASE("the next commands that are told of a trace run", "[tools][import_trac
   for (const auto& [files, expected] :
        std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"-o", "p.yaml"}, tune + "LINK"},
-           {{"-o", "p.yaml", "--link-profile", "l.yaml"}, tune + "l.yaml"},
+           {{"-o", "p.yaml", "--link-profile", "l.yaml"},
+            tune + "l.yaml --set cluster.interference={}"},
            {{"--link-profile", "l.yaml"}, "ddpsim run SCENARIO --link l.yaml"}}) {
     std::vector<std::string> words{"import", "torch-trace", "t.json"};
     words.insert(words.end(), files.begin(), files.end());

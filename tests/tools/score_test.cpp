@@ -272,5 +272,80 @@ TEST_CASE("score prints a table a file, and CSV a line a row", "[tools][score]")
   CHECK_THAT(lines[1], Catch::StartsWith(capped + ",naive,,531.74,"));
 }
 
+/// Two RTX 4090 over 25 Gbit/s Ethernet, whose rows are as `measured` says.
+std::string measured_gpt(const Scratch& scratch, const std::string& measured) {
+  return scratch
+      .write("measured.yaml",
+             "name: measured\n"
+             "workload:\n"
+             "  model: {family: gpt2, layers: 24, d_model: 1024, d_ff: 4096, heads: 16,\n"
+             "          vocabulary: 50257, positions: 1024}\n"
+             "  batch: 8\n"
+             "  sequence: 512\n"
+             "  dtype: fp32\n"
+             "  compute: bf16\n"
+             "  optimizer: adamw\n"
+             "cluster: {device: rtx4090, nodes: 2, ranks_per_node: 1, inter_node: ethernet-25g}\n"
+             "compare: [naive, bucketed]\n"
+             "measured:\n" +
+                 measured)
+      .string();
+}
+
+TEST_CASE("a naive row that nothing is fitted to counts as predicted, with a note",
+          "[tools][score]") {
+  const Scratch scratch;
+  const auto rows = [&](const std::string& naive) {
+    return measured_gpt(scratch,
+                        "  calibrate_on: [none, naive]\n"
+                        "  rows:\n"
+                        "    - {strategy: none, step: 312 ms}\n"
+                        "    - {strategy: naive, " +
+                            naive + "}\n");
+  };
+  const std::string unused = "nothing is fitted to the naive row, which is predicted";
+  std::string file = rows("step: 1350 ms");
+  const Json score = score_json({file});
+  CHECK(row_of(score, "none")["calibration"] == true);
+  CHECK(row_of(score, "naive")["calibration"] == false);
+  CHECK(score["predicted_rows"] == 1);
+  CHECK(score["worst_error"].get<double>() > 0.2);
+  CHECK_THAT(ddpsim({"score", file}).out, Catch::Contains(unused));
+  CHECK_THAT(ddpsim({"run", file}).out, Catch::Contains(unused));
+  file = rows("step: 1350 ms, communication: 1040 ms");
+  CHECK(row_of(score_json({file}), "naive")["calibration"] == true);
+  const Outcome used = ddpsim({"score", file});
+  CHECK_THAT(used.out, !Catch::Contains(unused));
+  CHECK_THAT(used.out, Catch::Contains("no row is predicted: something is fitted to each"));
+  CHECK_THAT(used.out, !Catch::Contains("0 predicted rows"));
+}
+
+TEST_CASE("a link that carries less than it says is told from a time per collective",
+          "[tools][score]") {
+  const Scratch scratch;
+  const auto notes = [&](const std::string& communication) {
+    return ddpsim({"score", measured_gpt(scratch,
+                                         "  calibrate_on: [naive]\n"
+                                         "  rows: [{strategy: naive, step: 1350 ms, "
+                                         "communication: " +
+                                             communication + "}]\n")})
+        .out;
+  };
+  // The law has all-reduces of 1.4 GB take 0.5 s.
+  CHECK_THAT(notes("1040 ms"),
+             Catch::Contains("times as long as the link's law has it, taken as +") &&
+                 Catch::Contains("write what it `carries`"));
+  CHECK_THAT(notes("600 ms"), !Catch::Contains("times as long as the link's law"));
+}
+
+TEST_CASE("a fit that has computation take three times as long is noted", "[tools][score]") {
+  const Scratch scratch;
+  const std::string file =
+      measured_gpt(scratch, "  calibrate_on: [none]\n  rows: [{strategy: none, step: 900 ms}]\n");
+  const Outcome outcome = ddpsim({"score", file});
+  CHECK_THAT(outcome.out, Catch::Contains("wants compute") &&
+                              Catch::Contains("times as long as the laws have it"));
+}
+
 }  // namespace
 }  // namespace ddpsim

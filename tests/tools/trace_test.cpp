@@ -460,6 +460,11 @@ TEST_CASE("a predicted trace, imported, gives back its step", "[tools][trace]") 
           Approx(result["step_ms"].get<double>()).margin(1e-6));
     CHECK(found["steps"][0]["collectives_ms"].get<double>() ==
           Approx(result["communication_ms"].get<double>()).margin(1e-5));
+    // Nothing runs beside the backward pass, whose figures are those of the rank that is 0.7 %
+    // quicker.
+    if (strategy == "naive" || strategy == "flat")
+      CHECK(found["steps"][0]["backward_ms"].get<double>() ==
+            Approx(result["backward_ms"].get<double>()).epsilon(0.01));
     REQUIRE(found["buckets"].size() == result["buckets"].size());
     for (std::size_t b = 0; b < found["buckets"].size(); ++b) {
       const Json &traced = found["buckets"][b], &bucket = result["buckets"][b];

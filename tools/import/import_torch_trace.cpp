@@ -73,6 +73,8 @@ Imported import_torch_trace(const ImportRequest& request) {
     imported.json["lateness"] = lateness_json(*lateness, traces);
   }
   imported.next = "ddpsim tune FILE --device DEVICE --ranks N --link LINK";
+  // What the link profile says: kernels ran beside these all-reduces, and so did the profile's.
+  if (request.link_wanted) imported.next += " --set cluster.interference={}";
   if (request.wanted)
     imported.profile = workload_profile_yaml(profile_of(finding, gradients, request.file),
                                              "# A workload profile from a profiler's trace: a "

@@ -236,6 +236,10 @@ class StepReader {
 
   void finish(Hook& hook) const {
     const Duration accumulated = hook.span.begin + hook.own_work;
+    if (hook.span.end <= accumulated) {  // what is launched at that instant is the next kernel
+      hook.own_work = {};
+      return;
+    }
     hook.own_work = index_.trace.device.empty()
                         ? hook.span.end - accumulated
                         : work_.in(hook.span.thread, accumulated, hook.span.end).time;

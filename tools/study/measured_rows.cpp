@@ -67,23 +67,40 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
 
 std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows,
                               const std::vector<Strategy>& strategies) {
+  const bool beside_none = contains(strategies, Strategy::none) &&
+                           std::ranges::any_of(rows, [](const CalibrationRow& row) {
+                             return row.row->strategy == Strategy::none;
+                           });
   std::vector<Strategy> seen;
   std::vector<bool> chosen;
   for (const CalibrationRow& row : rows) {
     const Strategy strategy = row.row->strategy;
-    chosen.push_back(contains(strategies, strategy) && !contains(seen, strategy));
+    chosen.push_back(contains(strategies, strategy) && !contains(seen, strategy) &&
+                     has_use(*row.row, beside_none));
     seen.push_back(strategy);
   }
   return chosen;
 }
 
-Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<bool>& chosen) {
+Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<Strategy>& strategies) {
+  const std::vector<bool> chosen = calibrating(rows, strategies);
   std::vector<CalibrationRow> calibration;
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (chosen[i]) calibration.push_back(rows[i]);
   Fit fitted = fit(calibration);
   if (calibration.empty())
     fitted.notes.emplace_back("no row to calibrate on, so predictions come from the laws alone");
+  const auto given = [&](Strategy strategy) {
+    return contains(strategies, strategy) &&
+           std::ranges::any_of(
+               rows, [&](const CalibrationRow& row) { return row.row->strategy == strategy; });
+  };
+  const bool naive_fits = std::ranges::any_of(
+      calibration, [](const CalibrationRow& row) { return row.row->strategy == Strategy::naive; });
+  if (given(Strategy::none) && given(Strategy::naive) && !naive_fits)
+    fitted.notes.emplace_back(
+        "nothing is fitted to the naive row, which is predicted: computation is fitted to the row "
+        "of none, and communication to a naive row with its `communication: TIME`");
   return fitted;
 }
 
@@ -91,7 +108,7 @@ CalibratedModel price_calibrated(const Scenario& scenario, bool laws_only) {
   CalibratedModel priced{model_of(scenario), std::nullopt};
   if (laws_only || !scenario.measured) return priced;
   const std::vector<CalibrationRow> rows = measured_rows(scenario);
-  priced.fit = fit_chosen(rows, calibrating(rows, scenario.measured->calibrate_on));
+  priced.fit = fit_chosen(rows, scenario.measured->calibrate_on);
   apply(*priced.fit, priced.model.costs);
   priced.others = other_than_measured(scenario);
   if (scenario.times.forward || scenario.times.backward)

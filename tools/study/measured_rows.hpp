@@ -17,12 +17,12 @@ namespace ddpsim {
 std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
                                           const std::vector<Setting>& settings = {});
 
-/// Which of `rows` calibrate: the first of each strategy in `strategies`.
+/// Which of `rows` calibrate: the first of each strategy in `strategies`, if it has a use (fit.hpp).
 std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows,
                               const std::vector<Strategy>& strategies);
 
-/// The fit of the rows chosen that way.
-Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<bool>& chosen);
+/// The fit of the rows chosen that way, with a note on one that has no use.
+Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<Strategy>& strategies);
 
 /// What a scenario's steps cost, and the fit that made it so.
 struct CalibratedModel {

@@ -30,14 +30,18 @@ std::string names_of(const std::vector<Strategy>& strategies) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// Of the strategy that takes the least of those that average gradients, where there is one.
+/// The compared strategies that average gradients; `none`, where there are no others.
+std::vector<Strategy> those_that_train(const Scenario& scenario) {
+  std::vector<Strategy> strategies = scenario.compare;
+  std::erase(strategies, Strategy::none);
+  return strategies.empty() ? scenario.compare : strategies;
+}
+
+/// Of the one of these that takes the least.
 StepMemory least_memory(const Scenario& scenario) {
   const StepWorks works(scenario.workload, scenario.cluster, scenario.optimizer);
-  const bool averages = std::any_of(scenario.compare.begin(), scenario.compare.end(),
-                                    [](Strategy strategy) { return strategy != Strategy::none; });
   std::optional<StepMemory> least;
-  for (const Strategy strategy : scenario.compare) {
-    if (strategy == Strategy::none && averages) continue;
+  for (const Strategy strategy : those_that_train(scenario)) {
     Training training = scenario.training;
     training.strategy = strategy;
     const StepMemory memory = step_memory(scenario.workload, scenario.optimizer, training,
@@ -133,7 +137,7 @@ std::string memory_advice(const std::string& file, const Settings& set) {
       "no strategy that is compared ({}) fits {:.4g} GiB: the least takes {:.4g} GiB, {:.4g} of it "
       "parameters, gradients, buckets and optimizer state (sharding these, as FSDP and ZeRO do, is "
       "not simulated)",
-      names_of(scenario.compare), in_gib(device), in_gib(memory.peak), in_gib(held));
+      names_of(those_that_train(scenario)), in_gib(device), in_gib(memory.peak), in_gib(held));
   if (memory.at_peak.activations > Bytes{})
     text += fmt::format(
         " and {:.4g} activations (checkpoints keep fewer: in a model that `ddpsim describe` "

@@ -74,11 +74,11 @@ std::optional<FileScore> score_scenario(const std::string& file, const Scenario&
     if (std::none_of(all.begin(), all.end(),
                      [&](const CalibrationRow& row) { return row.row->strategy == asked; }))
       return std::nullopt;
-  const std::vector<bool> calibrates =
-      settings.laws_only
-          ? std::vector<bool>(all.size(), false)
-          : calibrating(all, calibrate_on.empty() ? scenario.measured->calibrate_on : calibrate_on);
-  FileScore score{file, scenario.name, fit_chosen(all, calibrates), {}};
+  std::vector<Strategy> fitted =
+      calibrate_on.empty() ? scenario.measured->calibrate_on : calibrate_on;
+  if (settings.laws_only) fitted.clear();
+  const std::vector<bool> calibrates = calibrating(all, fitted);
+  FileScore score{file, scenario.name, fit_chosen(all, fitted), {}};
 
   // Exposed communication is judged by the naive communication: as measured, else as predicted.
   std::optional<Duration> naive_communication;

@@ -17,6 +17,8 @@ _OF_CLASS = {'fusedadam': 'adamw-fused', 'deepspeedcpuadam': 'adamw-fused',
 def name_of(optimizer, notes):
     """`optimizer` is an object, a class, a name, or None."""
     if optimizer is None:
+        notes.append('no optimizer: the step ends with the gradients and updates nothing '
+                     '(--optimizer NAME, or make() returns one)')
         return None
     if isinstance(optimizer, str):
         if optimizer not in NAMES:

@@ -419,6 +419,15 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
         "a step takes longer by them",
         scenario.workload.name, scenario.described->collectives,
         scenario.described->collective_bytes.count));
+  const auto of_cpu = [&] {
+    return std::ranges::find(scenario.described->notes, "described as PyTorch runs on a CPU") !=
+           scenario.described->notes.end();
+  };
+  if (scenario.described && scenario.cluster.device.compute_capability > 0 && of_cpu())
+    notes.push_back(fmt::format(
+        "{} was described as PyTorch runs on a CPU, whose operations are not those of {}: describe "
+        "it for a GPU (ddpsim describe without --device cpu)",
+        scenario.workload.name, scenario.cluster.device.name));
   if (scenario.training.no_sync && scenario.training.micro_batches == 1)
     notes.emplace_back(
         "training.no_sync: there is one micro-batch, which always communicates; micro_batches says "

@@ -72,6 +72,10 @@ Page score_page(const std::vector<FileScore>& files, const ScoreSummary& summary
   Page page;
   for (const FileScore& file : files) page.add(rows_table(file));
   page.add(group_table(files, summary));
+  if (summary.predicted_rows == 0) {
+    page.add(Paragraph{"no row is predicted: something is fitted to each"});
+    return page;
+  }
   page.add(Paragraph{fmt::format(
       "{} predicted rows in {} files: median error {:.1f} %, nine in ten within {:.1f} %, worst "
       "{:.1f} %{}",
