@@ -2,12 +2,15 @@
 // as bytes on a connection (`http`).
 
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <string>
 #include <thread>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <nlohmann/json.hpp>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -57,6 +60,27 @@ std::uint16_t served_port() {
   return started ? server.port() : std::uint16_t{0};
 }
 
+/// Calls until no signal interrupts it: a fuzzer looks at its clock by one, which ends calls that
+/// have a timeout too.
+template <typename Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
+/// Connects a socket; a connection that a signal interrupts is made meanwhile. Returns errno's value
+/// of what went wrong, 0 of nothing.
+int connect_to(int client, const sockaddr_in& address) {
+  if (connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return 0;
+  if (errno != EINTR) return errno;
+  pollfd waiting{client, POLLOUT, 0};
+  if (uninterrupted([&] { return poll(&waiting, 1, -1); }) < 0) return errno;
+  int problem = 0;
+  socklen_t size = sizeof problem;
+  return getsockopt(client, SOL_SOCKET, SO_ERROR, &problem, &size) == 0 ? problem : errno;
+}
+
 /// What the server answers to these bytes, after which the client sends no more.
 std::string answer_to(std::string_view bytes) {
   const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -64,8 +88,8 @@ std::string answer_to(std::string_view bytes) {
   address.sin_family = AF_INET;
   address.sin_port = htons(served_port());
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  require(connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0,
-          "the server is gone");
+  const int problem = connect_to(client, address);
+  require(problem == 0, "the server is gone", std::strerror(problem));
   const timeval patience{15, 0};  // the server itself gives up a client after 10 s
   setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   std::string answer;
@@ -73,10 +97,7 @@ std::string answer_to(std::string_view bytes) {
   send(client, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   shutdown(client, SHUT_WR);
   for (ssize_t got = 1; got > 0;) {
-    // A fuzzer looks at its clock by a signal, which ends a call that has a timeout of its own.
-    do {
-      got = recv(client, buffer.data(), buffer.size(), 0);
-    } while (got < 0 && errno == EINTR);
+    got = uninterrupted([&] { return recv(client, buffer.data(), buffer.size(), 0); });
     require(got >= 0 || errno == ECONNRESET, "the server neither answers nor hangs up");
     answer.append(buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
   }

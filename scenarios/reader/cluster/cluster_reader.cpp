@@ -510,10 +510,11 @@ void add_costs(Map<ClusterDraft>& map) {
            .example = "2 %",
            .source = "public runs on one to eight GPUs of a host: docs/accuracy.md"})
       .key("exceptions", exceptions_value(), &ClusterDraft::given_exceptions,
-           {.meaning = "Ranks that differ from the rest: one that computes at another pace, a node "
-                       "with slower NICs, a host that pauses in each step. Each rank is in one of "
-                       "them at most. `run --why` says which buckets wait for which of them, and "
-                       "what the step would be without. Real ranks (`validate`) cannot be slowed.",
+           {.meaning =
+                "Ranks that differ from the rest: one that computes at another pace, a node "
+                "with slower NICs, a host that pauses in each step. Each rank is in one of "
+                "them at most. `run --why` says which buckets wait for which of them, and "
+                "what the step would be without. `validate` makes real ranks on CPUs as slow.",
             .otherwise = "ranks differ by `skew` alone",
             .example = "[{rank: 5, compute: 1.3}, {node: 1, nic: 100 Gbit/s}]"})
       .key("launch", launch_value(), &ClusterDraft::launch_change,
