@@ -108,7 +108,8 @@ Value<CollectiveModel> law_value() {
   auto value = value::one_of(
       all_collective_models,
       {"by the link that decides, which is `inter_node` between several nodes and `intra_node` on "
-       "one: a table if it has one, NCCL's if its kind is known, else alpha-beta",
+       "one: a table if it has one, NCCL's if its kind is known or `algorithm`, `protocol` or "
+       "`channels` are given, else alpha-beta",
        "the quickest of NCCL's algorithms and protocols, by the bytes through each port and the "
        "steps; or an NVLS tree where NCCL's tuner takes one",
        "a ring of the link's latency and bandwidth", "the measured table of the link",
@@ -263,7 +264,9 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
         value->fail("algorithm, protocol and channels are NCCL's: take law: nccl");
       if (cluster.device.compute_capability == 0)
         value->fail("algorithm, protocol and channels are NCCL's, which needs a CUDA device");
-      cluster.collectives = CollectiveModel::nccl;
+      // What was measured has its algorithm, protocol and channels in it: under auto it prices.
+      if (cluster.collectives != CollectiveModel::automatic || (link.all_reduce.empty() && !linked))
+        cluster.collectives = CollectiveModel::nccl;
     }
     if (cluster.collectives == CollectiveModel::nccl) try {
         PortLaw{cluster};

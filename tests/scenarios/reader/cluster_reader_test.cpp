@@ -331,6 +331,16 @@ TEST_CASE("an algorithm, a protocol and channels can be forced upon NCCL",
   CHECK(with("algorithm: tree").collectives == CollectiveModel::nccl);
   CHECK(with("law: alpha-beta").collectives == CollectiveModel::alpha_beta);
   CHECK_FALSE(with("law: nccl").forced.algorithm);
+  // What a link measured goes before the law, unless the law is named.
+  const auto measured = [&](const std::string& collectives) {
+    return cluster_with(scratch, 8,
+                        "  intra_node: {base: nvlink4, ranks: 8, all_reduce: [{bytes: 1 MiB, time: "
+                        "1 ms}]}\n  collectives: {" +
+                            collectives + "}")
+        .collectives;
+  };
+  CHECK(measured("algorithm: tree, channels: 4") == CollectiveModel::automatic);
+  CHECK(measured("law: nccl, algorithm: tree") == CollectiveModel::nccl);
   const auto refused = [&](const std::string& collectives) {
     return refusal_at(scratch, 8, "  intra_node: nvlink4\n  collectives: {" + collectives + "}");
   };

@@ -298,6 +298,32 @@ void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& c
                     measured, cluster.ranks()));
 }
 
+/// Measured all-reduces and what `cluster.collectives` says beside them: one of the two is not used.
+void add_unused_collectives(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  const Link& link = deciding_link(cluster);
+  const bool calibrated = cluster.calibration && !cluster.calibration->all_reduce.empty();
+  if (cluster.ranks() == 1 || (link.all_reduce.empty() && !calibrated)) return;
+  const std::string measured = calibrated ? "the calibration" : name_of_link(link);
+  const ForcedChoice& forced = cluster.forced;
+  const std::string law = CollectiveLaw(cluster).name();
+  if (law == "table" && (forced.algorithm || forced.protocol || forced.channels))
+    notes.push_back(fmt::format(
+        "algorithm, protocol and channels of cluster.collectives are not used: all-reduces are "
+        "those that {} measured, which have them in them; law: nccl leaves the measurement out",
+        measured));
+  if (law != "nccl") return;
+  // `import nccl-tests` writes no kind, and fits the bandwidth to a ring of all ranks.
+  const bool fitted = !calibrated && link.kind == LinkKind::plain && cluster.nodes > 1;
+  notes.push_back(fmt::format(
+      "the measured all-reduces of {} are left out, as cluster.collectives says law: nccl{}; law: "
+      "auto takes them",
+      measured,
+      fitted ? fmt::format(", and its {} are taken for each NIC, though a log of nccl-tests tells "
+                           "what the whole ring carries",
+                           to_string(link.bandwidth))
+             : ""));
+}
+
 /// Does the cluster name a GPU, and a calibration's driver another? A driver says "NVIDIA A100-SXM4
 /// -80GB" where the catalogue says "a100-80": the word before the first hyphen tells.
 bool is_of_another_gpu(const Calibration& calibration, const Device& device) {
@@ -403,6 +429,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   add_extrapolation(notes, scenario);
   add_calibration_doubts(notes, scenario.cluster);
   add_link_origin(notes, scenario.cluster, settings);
+  add_unused_collectives(notes, scenario.cluster);
   add_misplaced_table(notes, scenario.cluster);
   add_table_of_one_node(notes, scenario);
   add_idle_cap(notes, scenario.training);
