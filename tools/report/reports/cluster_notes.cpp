@@ -17,6 +17,7 @@
 #include "tools/report/reports/full_nodes.hpp"
 #include "tools/report/reports/idle_links.hpp"
 #include "tools/report/reports/kept_links.hpp"
+#include "tools/report/reports/kept_price.hpp"
 #include "tools/report/reports/rank_exceptions.hpp"
 #include "tools/study/known_joins.hpp"
 #include "tools/study/measurement_doubts.hpp"
@@ -421,6 +422,8 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
     notes.push_back(std::move(full));
   else
     add_unheard_of(notes, scenario.cluster);
+  if (std::string price = kept_price_note(scenario, settings); !price.empty())
+    notes.push_back(std::move(price));
   add_slow_memory(notes, scenario.cluster.device);
   add_misplaced_links(notes, scenario.cluster);
   add_unequal_nodes(notes, scenario.cluster);
