@@ -50,6 +50,16 @@ struct ClusterDraft : CalibratedCluster {
       if (auto value = YamlMap(*layer).find(key)) return value;
     return std::nullopt;
   }
+
+  /// Does the key stand in a mapping that this cluster is based on, below the one with `above`?
+  bool stands_below(std::string_view key, std::string_view above) const {
+    for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+      const YamlMap map(*layer);
+      if (map.has(key)) return false;
+      if (map.has(above)) return true;
+    }
+    return false;
+  }
 };
 
 /// The algorithms of NCCL and Gloo, by name. A ring is either's: the law says whose.
@@ -335,7 +345,9 @@ void divide_ranks(ClusterDraft& cluster, const YamlMap& map) {
     return;
   }
   ClusterShape shape;
-  if (cluster.given("nodes")) shape.nodes = cluster.nodes;
+  // Beside a ready cluster whole nodes are filled, however many it has.
+  const bool fills = cluster.given("ranks_per_node") && cluster.stands_below("nodes", "ranks");
+  if (cluster.given("nodes") && !fills) shape.nodes = cluster.nodes;
   if (map.has("ranks_per_node"))
     shape.ranks_per_node = cluster.ranks_per_node.largest();
   else if (cluster.given("ranks_per_node"))
@@ -434,16 +446,18 @@ void add_machines(Map<ClusterDraft>& map) {
                           {"local_world_size", "torchrun's"},
                           {"num_gpus_per_node", ""},
                           {"slots_per_node", "Horovod's"}}})
-      .key("ranks", value::whole(1, most_nodes * most_ranks_per_node), &ClusterDraft::ranks_given,
-           {.meaning = "How many ranks there are in all, in place of `nodes` or `ranks_per_node` "
-                       "or both. Beside one of the two the other follows. Beside a `system` whole "
-                       "nodes are filled. With nothing but `inter_node` each rank is a node; with "
-                       "nothing but `intra_node` all are on one. Where that leaves a choice it is "
-                       "an error that says what to write.",
-            .otherwise = "`nodes` times `ranks_per_node`, or the sum of its list",
-            .example = "16",
-            .elsewhere = {{"world_size", "torch.distributed's"},
-                          {"num_processes", "Accelerate's"}}});
+      .key(
+          "ranks", value::whole(1, most_nodes * most_ranks_per_node), &ClusterDraft::ranks_given,
+          {.meaning = "How many ranks there are in all, in place of `nodes` or `ranks_per_node` "
+                      "or both. Beside one of the two the other follows. Beside a `system`, of the "
+                      "catalogue or a file with `ranks_per_node`, whole nodes are filled, however "
+                      "many it has. With nothing but `inter_node` each rank is a node; with "
+                      "nothing but `intra_node` all are on one. Where that leaves a choice it is "
+                      "an error that says what to write.",
+           .otherwise = "`nodes` times `ranks_per_node`, or the sum of its list",
+           .example = "16",
+           .elsewhere = {{"world_size", "torch.distributed's"},
+                         {"num_processes", "Accelerate's"}}});
 }
 
 void add_links(Map<ClusterDraft>& map) {

@@ -424,6 +424,8 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
     add_unheard_of(notes, scenario.cluster);
   if (std::string price = kept_price_note(scenario, settings); !price.empty())
     notes.push_back(std::move(price));
+  if (std::string used = used_nodes_note(scenario, settings); !used.empty())
+    notes.push_back(std::move(used));
   add_slow_memory(notes, scenario.cluster.device);
   add_misplaced_links(notes, scenario.cluster);
   add_unequal_nodes(notes, scenario.cluster);
