@@ -12,6 +12,7 @@
 #include "model/cost/collective_ports.hpp"
 #include "scenarios/reader/cluster/device_reader.hpp"
 #include "scenarios/reader/scenario/scenario_settings.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/described_report.hpp"
 #include "tools/report/reports/full_nodes.hpp"
@@ -19,6 +20,7 @@
 #include "tools/report/reports/kept_links.hpp"
 #include "tools/report/reports/kept_price.hpp"
 #include "tools/report/reports/rank_exceptions.hpp"
+#include "tools/study/cluster_layers.hpp"
 #include "tools/study/known_joins.hpp"
 #include "tools/study/measurement_doubts.hpp"
 
@@ -75,19 +77,39 @@ std::vector<std::string> idle_settings(const Scenario& scenario,
   return notes;
 }
 
+/// What a device says of NVLink, whoever wrote it.
+struct SaidOfNvlink {
+  bool lacks = false, bridge = false;
+};
+
+SaidOfNvlink said_of_nvlink(const Scenario& scenario, const std::vector<Setting>& settings) {
+  const std::string& name = scenario.cluster.device.name;
+  try {
+    if (const auto layers = cluster_layers(scenario, settings))
+      for (const Entry& layer : *layers)
+        if (const auto device = YamlMap(layer.yaml).find("device"))
+          return {lacks_nvlink(*device), has_nvlink_bridge(*device)};
+  } catch (const InputError&) {  // a profile's settings may need what only its reader adds
+  }
+  return {lacks_nvlink(name), has_nvlink_bridge(name)};
+}
+
 /// Links that no such device has, and more devices in one node than any link of the kind joins.
-void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+void add_unheard_of(std::vector<std::string>& notes, const Scenario& scenario,
+                    const std::vector<Setting>& settings) {
+  const CalibratedCluster& cluster = scenario.cluster;
   const Link& link = cluster.intra_node;
   const int ranks = cluster.ranks_per_node.largest();
   const Device& device = cluster.device;
   const bool nvlink = link.kind == LinkKind::nvlink,
              pcie_of_gpus = link.kind == LinkKind::pcie && device.compute_capability > 0;
   if (ranks == 1 || (!nvlink && !pcie_of_gpus)) return;
-  if (nvlink && (device.compute_capability == 0 || lacks_nvlink(device.name))) {
+  const SaidOfNvlink said = nvlink ? said_of_nvlink(scenario, settings) : SaidOfNvlink{};
+  if (nvlink && (device.compute_capability == 0 || said.lacks)) {
     notes.push_back(
         fmt::format("{} has no NVLink: such devices are never joined by {}; `ddpsim list "
                     "links` has other links",
-                    device.name, link.name));
+                    shown_name(device.name, "device"), shown_name(link.name, "link")));
     return;
   }
   if (link.all_reduce.empty() && !is_known_to_join(link, device)) {
@@ -101,12 +123,12 @@ void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cl
     return;
   }
   if (!nvlink) return;
-  if (has_nvlink_bridge(device.name) && (ranks > 2 || link.nvswitch)) {
+  if (said.bridge && (ranks > 2 || link.nvswitch)) {
     notes.push_back(fmt::format(
         "NVLink between {}s is a bridge that joins two, without a switch, and a node has {} ranks "
         "by {}: others reach each other by PCIe; --link NAME (cluster.intra_node) takes another "
         "link",
-        device.name, ranks, shown_name(link.name, "link")));
+        shown_name(device.name, "device"), ranks, shown_name(link.name, "link")));
     return;
   }
   if (link.joins > 0 && ranks > link.joins) {
@@ -421,7 +443,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   else if (std::string full = full_nodes_note(scenario, settings); !full.empty())
     notes.push_back(std::move(full));
   else
-    add_unheard_of(notes, scenario.cluster);
+    add_unheard_of(notes, scenario, settings);
   if (std::string price = kept_price_note(scenario, settings); !price.empty())
     notes.push_back(std::move(price));
   if (std::string used = used_nodes_note(scenario, settings); !used.empty())
