@@ -270,11 +270,18 @@ void add_misplaced_table(std::vector<std::string>& notes, const CalibratedCluste
         fmt::format("intra_node ({}) has a table measured over {} nodes, and joins the ranks of "
                     "one: give it to the network, --set cluster.inter_node=FILE",
                     name_of_link(inside), inside.table_nodes));
-  if (cluster.nodes > 1 && between.table_nodes > 0 && between.table_nodes != cluster.nodes &&
-      CollectiveLaw(cluster).name() == std::string("table"))
-    notes.push_back(fmt::format("all-reduces were measured on {} node{}, and the cluster has {}",
-                                between.table_nodes, between.table_nodes == 1 ? "" : "s",
-                                cluster.nodes));
+  if (cluster.nodes == 1 || between.table_nodes == 0 || between.table_nodes == cluster.nodes ||
+      CollectiveLaw(cluster).name() != std::string("table"))
+    return;
+  notes.push_back(
+      between.table_nodes == 1
+          ? fmt::format(
+                "inter_node ({}) has a table of all-reduces on one node, which says nothing "
+                "of all-reduces between {} nodes and prices them all the same: name a "
+                "network, or a table measured over several nodes (--link FILE)",
+                name_of_link(between), cluster.nodes)
+          : fmt::format("all-reduces were measured on {} nodes, and the cluster has {}",
+                        between.table_nodes, cluster.nodes));
 }
 
 /// A table of one node between whose likes there is a network without one. (Post-local SGD averages
