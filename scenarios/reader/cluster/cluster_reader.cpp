@@ -249,12 +249,16 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
   const bool inter = cluster.given("inter_node").has_value();
   if (cluster.calibration && (intra || inter)) cluster.calibration->all_reduce.clear();
   const bool linked = cluster.calibration && !cluster.calibration->all_reduce.empty();
-  if (!linked && !intra && cluster.ranks_per_node.largest() > 1)
+  if (!linked && !intra && cluster.ranks_per_node.largest() > 1) {
+    map.refuse_slip("intra_node", cluster_keys());
     map.node().fail(
         "missing key \"intra_node\": what links the ranks of a node, such as nvlink4 or pcie4");
-  if (!linked && !inter && cluster.nodes > 1)
+  }
+  if (!linked && !inter && cluster.nodes > 1) {
+    map.refuse_slip("inter_node", cluster_keys());
     map.node().fail(
         "missing key \"inter_node\": what links the nodes, such as ib-ndr or ethernet-100g");
+  }
   const Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
   if (const auto value = cluster.given("collectives")) {
     if (cluster.collectives == CollectiveModel::table && link.all_reduce.empty() && !linked)
@@ -376,6 +380,7 @@ void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
   if (cluster.device.memory_bandwidth.bytes_per_second <= 0) {
     if (const auto calibration = cluster.given("calibration"))
       calibration->fail("the calibration measured no kernels: write \"device\" as well");
+    map.refuse_slip("device", cluster_keys());
     map.node().fail("missing key \"device\"");
   }
   count_listed_nodes(cluster, map);

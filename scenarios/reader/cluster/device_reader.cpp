@@ -209,7 +209,10 @@ Device read_device(const Yaml& given, bool operations_of_another) {
   need(std::any_of(device.peak.begin(), device.peak.end(),
                    [](FlopRate rate) { return rate.flops_per_second > 0; }),
        "peak");
-  need(device.synchronous || device.multiprocessors > 1, "multiprocessors");
+  const bool counted = std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
+    return YamlMap(entry.yaml).has("multiprocessors");
+  });
+  need(device.synchronous || counted, "multiprocessors");
   device.operations = operations_of(entries, device, operations_of_another);
   return device;
 }
