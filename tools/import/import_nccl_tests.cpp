@@ -74,7 +74,7 @@ int checked_ranks(const std::vector<NcclTestsRun>& runs, const std::string& file
   return *ranks.begin();
 }
 
-/// The nodes that all runs were on; 0 where that is not known, or was not the same, and of one rank.
+/// The nodes that all runs were on; 0 where that is not known or was not the same, and of one rank.
 int nodes_of(const std::vector<NcclTestsRun>& runs) {
   const int nodes = runs.front().nodes;
   const bool alike = std::all_of(runs.begin(), runs.end(),

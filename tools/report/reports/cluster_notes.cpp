@@ -328,7 +328,7 @@ void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& c
                     measured, cluster.ranks()));
 }
 
-/// Measured all-reduces and what `cluster.collectives` says beside them: one of the two is not used.
+/// Measured all-reduces and what `cluster.collectives` says beside them: one of them is not used.
 void add_unused_collectives(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
   const Link& link = deciding_link(cluster);
   const bool calibrated = cluster.calibration && !cluster.calibration->all_reduce.empty();
