@@ -263,6 +263,7 @@ std::vector<Axis> axes_of(const std::vector<std::string>& texts) {
 std::string list_answer(const std::string& kind) {
   const std::optional<Listing> listing = listing_of(kind);
   if (!listing) throw InputError(fmt::format("unknown list \"{}\"", kind));
+  if (!listing->left_out.empty()) throw InputError(listing->left_out.front());
   Json rows = json_of(listing->table);
   for (Json& row : json_of(listing->more)) rows.push_back(std::move(row));
   return one_line(answer(rows, rows, listing->page()));

@@ -479,6 +479,38 @@ TEST_CASE("a table of other ranks than those it serves is noted", "[tools][clust
   CHECK_THAT(notes("32", ""), !Catch::Contains("scaled by the law"));
 }
 
+TEST_CASE("what a log says of NCCL drops no measured table in silence", "[tools][cluster]") {
+  const Scratch scratch;
+  scratch.write("t16.yaml",
+                "latency: 2 us\nbandwidth: 40 GB/s\nranks: 16\nnodes: 2\nall_reduce: [{bytes: 4 "
+                "KiB, time: 60 us}, {bytes: 1 GiB, time: 50 ms}]\n");
+  const auto run = [&](const std::string& collectives) {
+    const Outcome outcome =
+        ddpsim({"run", first_example, "--cluster", "dgx-h100", "--nodes", "2", "--link", "t16.yaml",
+                "--set", "cluster.collectives={" + collectives + "}", "--json", "-"},
+               scratch.folder());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome;
+  };
+  const Outcome forced = run("release: 2.26, algorithm: ring, channels: 16, protocol: simple");
+  CHECK(forced.json()["cluster"]["law"] == "table");
+  CHECK_THAT(forced.err,
+             Catch::Contains("note: algorithm, protocol and channels of cluster.collectives are "
+                             "not used: all-reduces are those that t16 measured, which have them "
+                             "in them; law: nccl leaves the measurement out"));
+  const Outcome release = run("release: 2.26");
+  CHECK(release.json()["cluster"]["law"] == "table");
+  CHECK_THAT(release.err, !Catch::Contains("cluster.collectives"));
+  CHECK(forced.json()["results"] == release.json()["results"]);
+  const Outcome law = run("law: nccl, algorithm: ring");
+  CHECK(law.json()["cluster"]["law"] == "nccl");
+  CHECK_THAT(law.err, Catch::Contains("note: the measured all-reduces of t16 are left out, as "
+                                      "cluster.collectives says law: nccl, and its 40 GB/s are "
+                                      "taken for each NIC, though a log of nccl-tests tells what "
+                                      "the whole ring carries; law: auto takes them"));
+}
+
 TEST_CASE("a link that goes before a calibration's all-reduces is noted", "[tools][cluster]") {
   const Scratch scratch;
   std::string calibration = good_calibration;

@@ -458,7 +458,8 @@ TEST_CASE("a log of ranks on several nodes is the network of a ready cluster by 
              Catch::Contains("intra_node (link) has a table of 32 ranks, more than the 8 of a "
                              "node, and prices nothing between nodes: ") &&
                  Catch::Contains("--set cluster.inter_node=FILE"));
-  CHECK_THAT(imported(log_of_hosts(8, [](int) { return "node-0"; })), !Catch::Contains("\nnodes:"));
+  CHECK_THAT(imported(log_of_hosts(8, [](int) { return "node-0"; })),
+             Catch::Contains("\nranks: 8\n") && Catch::Contains("\nnodes: 1\n"));
   // A table of one node prices its all-reduces, and none between several nodes.
   const Outcome between = run(four);
   CHECK(between.json()["cluster"]["law"] == "nccl");
@@ -467,6 +468,11 @@ TEST_CASE("a log of ranks on several nodes is the network of a ready cluster by 
                              "nothing of all-reduces between 4 nodes: of this link its latency and "
                              "bandwidth alone are used; ") &&
                  Catch::Contains("`ddpsim import nccl-tests`"));
+  CHECK_THAT(
+      run({"--cluster", "dgx-h100", "--nodes", "4", "--set", "cluster.inter_node=link.yaml"}).err,
+      Catch::Contains("note: inter_node (link) has a table of all-reduces on one node, which says "
+                      "nothing of all-reduces between 4 nodes and prices them all the same: name "
+                      "a network"));
   const Outcome inside = run({"--cluster", "dgx-h100", "--nodes", "1", "--link", "link.yaml"});
   CHECK(inside.json()["cluster"]["law"] == "table");
   CHECK_THAT(inside.err, !Catch::Contains("says nothing of"));

@@ -246,6 +246,8 @@ TEST_CASE("import asks for a kind it knows and a file", "[tools][import_profile]
   };
   CHECK_THAT(refused({"import"}), Catch::Contains("needs a kind"));
   CHECK_THAT(refused({"import", "nccl-tests"}), Catch::Contains("needs a kind"));
+  CHECK(refused({"import", "nccl-tests", "in.yaml", "in.yaml"}) ==
+        "ddpsim: import nccl-tests takes one file, got 2: import each by itself\n");
   CHECK_THAT(refused({"import", "nccl-test", "in.yaml"}),
              Catch::Contains("did you mean \"nccl-tests\"?"));
   CHECK_THAT(refused({"import", "torch-profile", "in.yaml", "--model", "resnet50"}),

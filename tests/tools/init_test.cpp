@@ -79,6 +79,26 @@ TEST_CASE("every ready cluster and every device gets a scenario that runs", "[to
   }
 }
 
+TEST_CASE("a cluster that lists the ranks of each node says how many nodes there are",
+          "[tools][init]") {
+  const Scratch scratch;
+  scratch.write("uneven.yaml",
+                "device: a100-40\nranks_per_node: [8, 4]\nintra_node: nvlink3\n"
+                "inter_node: ib-hdr\n");
+  const auto init = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"init", "--cluster", "uneven.yaml", "--force", "s.yaml"});
+    return ddpsim(flags, scratch.folder());
+  };
+  CHECK(init({}).code == 0);
+  CHECK(predicted(scratch, "s.yaml")["cluster"]["nodes"] == 2);
+  CHECK(init({"--nodes", "2"}).code == 0);
+  const Outcome refused = init({"--nodes", "3"});
+  CHECK(refused.code == 2);
+  CHECK(refused.err ==
+        "ddpsim: --nodes 3: uneven.yaml lists the ranks of 2 nodes: leave --nodes out, or name "
+        "another cluster\n");
+}
+
 TEST_CASE("what the lines after their marks say can be said", "[tools][init]") {
   const Scratch scratch;
   REQUIRE(ddpsim({"init"}, scratch.folder()).code == 0);

@@ -30,6 +30,27 @@ std::vector<std::string> notes_of_run(const std::vector<std::string>& more) {
   return kept(in_fp32({"run", first_example}, more));
 }
 
+TEST_CASE("a device of one's own that has no NVLink, or a bridge alone, gets the catalogue's note",
+          "[tools][kept_links]") {
+  const Scratch scratch;
+  scratch.write("none.yaml", "base: a100-80\nnvlink: false\n");
+  scratch.write("derived.yaml", "base: none.yaml\n");
+  scratch.write("bridge.yaml", "base: a100-80\nnvlink_bridge: true\n");
+  const auto notes = [&](const std::vector<std::string>& more) {
+    const Outcome outcome = ddpsim(in_fp32({"run", first_example}, more), scratch.folder());
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 0);
+    return outcome.err;
+  };
+  const std::string none = " has no NVLink: such devices are never joined by nvlink3";
+  CHECK_THAT(notes({"--device", "none.yaml"}), Catch::Contains("note: none" + none));
+  CHECK_THAT(notes({"--device", "derived.yaml"}), Catch::Contains("note: derived" + none));
+  CHECK_THAT(notes({"--set", "cluster.device.nvlink=false"}), Catch::Contains(none));
+  CHECK_THAT(notes({"--device", "bridge.yaml"}),
+             Catch::Contains("note: NVLink between bridges is a bridge that joins two"));
+  CHECK_THAT(notes({}), !Catch::Contains("NVLink:"));
+}
+
 TEST_CASE("another device beside links that it is not joined by gets one note",
           "[tools][kept_links]") {
   const auto check = [](const std::vector<std::string>& lines, const std::string& begin) {

@@ -88,6 +88,33 @@ TEST_CASE("a model is listed with its tensors, elements and source", "[tools][li
   CHECK_THAT(outcome.out, Catch::Contains("\ngpt2: openai-community/gpt2, config.json"));
 }
 
+TEST_CASE("a list leaves out what cannot be read, and names it", "[tools][list]") {
+  const Scratch scratch;
+  std::filesystem::copy(shipped("catalogue"), scratch.path("catalogue"),
+                        std::filesystem::copy_options::recursive);
+  const auto list = [&](const std::string& kind) {
+    return execute({DDPSIM_PROGRAM, "list", kind, "--json", "-"}, {},
+                   {{"DDPSIM_CATALOGUE", scratch.path("catalogue").string()}});
+  };
+  const std::size_t clusters = list("clusters").json().size(),
+                    devices = list("devices").json().size();
+  // As `import nccl-log` writes a cluster: NCCL does not name the GPUs.
+  scratch.write("catalogue/clusters/our.yaml",
+                "nodes: 2\nranks_per_node: 8\nintra_node: nvlink4\ninter_node: ib-ndr\n");
+  const Outcome with_ours = list("clusters");
+  CHECK(with_ours.code == 2);
+  CHECK(with_ours.json().size() == clusters);
+  CHECK(with_ours.err ==
+        "ddpsim: left out of this list: " + scratch.path("catalogue/clusters/our.yaml").string() +
+            ":1:1: missing key \"device\": add the key, or give --device NAME beside --cluster "
+            "our\n");
+  scratch.write("catalogue/devices/own.yaml", "base: t4\nmultiprocessors: many\n");
+  const Outcome of_devices = list("devices");
+  CHECK(of_devices.code == 2);
+  CHECK(of_devices.json().size() == devices);
+  CHECK_THAT(of_devices.err, Catch::Contains("own.yaml:2:18: "));
+}
+
 TEST_CASE("an unknown list is refused with the nearest", "[tools][list]") {
   const Outcome outcome = ddpsim({"list", "modles"});
   CHECK(outcome.code == 2);

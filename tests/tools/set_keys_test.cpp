@@ -144,6 +144,42 @@ TEST_CASE("another ready cluster keeps the number of nodes, another link the num
   CHECK(answer(file, {"--cluster", own})["cluster"]["nodes"] == 2);  // as that file says
 }
 
+TEST_CASE("--ranks fills whole nodes of a cluster's file as of a ready cluster",
+          "[tools][set_keys]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("s.yaml", of_system).string();
+  const std::string system = scratch.write("h100.yaml", "system: dgx-h100\nnodes: 4\n").string();
+  const std::string own = scratch
+                              .write("a100.yaml",
+                                     "device: a100-40\nnodes: 6\nranks_per_node: 4\n"
+                                     "intra_node: nvlink3\ninter_node: {base: ib-hdr, nics: 4}\n")
+                              .string();
+  const auto check = [&](const std::string& cluster, const std::vector<std::string>& flags,
+                         int nodes, int each, const std::string& note) {
+    std::vector<std::string> words{"--cluster", cluster};
+    words.insert(words.end(), flags.begin(), flags.end());
+    CAPTURE(words);
+    const Json parts = answer(file, words)["cluster"];
+    CHECK(parts["nodes"] == nodes);
+    CHECK(parts["ranks_per_node"] == each);
+    const std::string err = run(file, words).err;
+    if (note.empty())
+      CHECK_THAT(err, !Catch::Contains("these ranks fill"));
+    else
+      CHECK_THAT(err, Catch::Contains("note: " + note));
+  };
+  const std::string spread =
+      " used, as these ranks fill no more: --nodes N (cluster.nodes) spreads them over N";
+  check("dgx-h100", {"--ranks", "4"}, 1, 4, "");
+  check(system, {"--ranks", "4"}, 1, 4, "1 of the 4 nodes of h100 is" + spread);
+  check(system, {"--ranks", "24"}, 3, 8, "3 of the 4 nodes of h100 are" + spread);
+  check(system, {"--ranks", "32"}, 4, 8, "");
+  check(system, {"--ranks", "64"}, 8, 8, "h100 has 4 nodes, and these ranks fill 8");
+  check(own, {"--ranks", "12"}, 3, 4, "3 of the 6 nodes of a100 are" + spread);
+  check(own, {"--ranks", "12", "--nodes", "6"}, 6, 2, "");
+  check(own, {"--ranks", "12", "--ranks-per-node", "2"}, 6, 2, "");
+}
+
 TEST_CASE("what falls away with the scenario's own cluster is told", "[tools][set_keys]") {
   const Scratch scratch;
   const std::string file = scratch

@@ -478,6 +478,35 @@ TEST_CASE("one price for several devices is noted", "[tools][throughput][vary]")
              !Catch::Contains("cluster.price"));
 }
 
+TEST_CASE("a price of each cluster's own file is no one price, one that a device keeps is noted",
+          "[tools][throughput][vary]") {
+  const Scratch scratch;
+  scratch.write("one.yaml", "system: dgx-a100\nnodes: 2\nprice: 2 USD/h\n");
+  scratch.write("two.yaml", "system: dgx-h100\nnodes: 2\nprice: 3 EUR/h\n");
+  scratch.write("s.yaml",
+                "workload: {model: resnet18, batch: 8}\ncluster: one.yaml\ncompare: [bucketed]\n");
+  const auto notes = [&](const Words& more) {
+    Words words{"run", "s.yaml"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = ddpsim(words, scratch.folder());
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 0);
+    return outcome.err;
+  };
+  CHECK_THAT(notes({"--vary", "cluster=one.yaml,two.yaml"}), !Catch::Contains("cluster.price"));
+  CHECK_THAT(notes({"--cluster", "two.yaml"}), !Catch::Contains("cluster.price"));
+  const std::string kept =
+      "note: cluster.price, 2 USD an hour, was given for a100-80 and is taken for h100-sxm: --set "
+      "cluster.price=... says another";
+  CHECK_THAT(notes({"--device", "h100-sxm"}), Catch::Contains(kept));
+  CHECK_THAT(notes({"--set", "cluster.device=h100-sxm"}), Catch::Contains(kept));
+  CHECK_THAT(notes({"--vary", "cluster.device=a100-80,h100-sxm"}),
+             Catch::Contains(kept) && !Catch::Contains("alike"));
+  CHECK_THAT(notes({"--device", "a100-80"}), !Catch::Contains("cluster.price"));
+  CHECK_THAT(notes({"--device", "h100-sxm", "--set", "cluster.price=3 USD/h"}),
+             !Catch::Contains("cluster.price"));
+}
+
 TEST_CASE("what the note on one price recommends keeps the scenario's nodes",
           "[tools][throughput][vary]") {
   const Scratch scratch;

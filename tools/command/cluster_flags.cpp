@@ -75,7 +75,8 @@ void ClusterFlags::add_to(boost::program_options::options_description& flags) {
       "ranks-per-node", value(&ranks_per_node)->value_name("N|N,N,..."),
       "how many ranks a node has: of all nodes, or of each, such as 8,4")(
       "ranks", value(&ranks)->value_name("N"),
-      "how many ranks there are in all: whole nodes of a ready cluster; where there is only a link "
+      "how many ranks there are in all: whole nodes of a ready cluster are filled, however many it "
+      "has (--nodes spreads them); where there is only a link "
       "between nodes each is a node, where there is only one inside a node all are on one")(
       "device", value(&device)->value_name("DEVICE"),
       "the device of each rank: a name of `ddpsim list devices`, or a path")(

@@ -89,10 +89,13 @@ int import_command(const std::vector<std::string>& arguments) {
   if (!parse(arguments, import_usage, Flag::json | Flag::tables, own, options)) return exit_done;
   const bool traces = !options.files.empty() && options.files[0] == "torch-trace";
   const bool several = traces || (!options.files.empty() && options.files[0] == "nccl-log");
-  if (options.files.size() < 2 || (options.files.size() > 2 && !several))
+  if (options.files.size() < 2)
     throw InputError(
         "import needs a kind (torch-trace, nccl-tests, nccl-log, torch-profile) and a file");
   const Kind& kind = kind_named(options.files[0]);
+  if (options.files.size() > 2 && !several)
+    throw InputError(fmt::format("import {} takes one file, got {}: import each by itself",
+                                 options.files[0], options.files.size() - 1));
   if (!model.empty() && kind.import != import_torch_trace)
     throw InputError("--model goes with torch-trace alone");
   if (!link.empty() && !traces) throw InputError("--link-profile goes with torch-trace alone");

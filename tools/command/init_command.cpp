@@ -102,6 +102,17 @@ void check_links(const Starter& starter) {
         fmt::format("--link {} joins nodes: say how many there are, --nodes N", between));
 }
 
+/// A ready cluster that lists the ranks of each node says how many nodes there are. Throws
+/// InputError where `given`, as its user wrote it, says otherwise; "" says nothing.
+void count_listed_nodes(Starter& starter, const Cluster& ready, const std::string& given) {
+  if (ready.ranks_per_node.equal()) return;
+  if (!given.empty() && starter.nodes != ready.nodes)
+    throw InputError(fmt::format(
+        "{}: {} lists the ranks of {} nodes: leave --nodes out, or name another cluster", given,
+        shown(starter.cluster), ready.nodes));
+  starter.nodes = ready.nodes;
+}
+
 Starter starter_of(const InitFlags& flags) {
   Starter starter;
   if (!flags.model.empty()) starter.model = flags.model;
@@ -114,7 +125,9 @@ Starter starter_of(const InitFlags& flags) {
     if (!flags.links.empty() || !flags.ranks_per_node.empty())
       throw InputError("--link and --ranks-per-node go with --device; a ready cluster has its own");
     starter.cluster = flags.cluster.empty() ? usual_cluster : flags.cluster;
-    read_ready_cluster(named("--cluster", starter.cluster));
+    const ReadyCluster ready = read_ready_cluster(named("--cluster", starter.cluster));
+    count_listed_nodes(starter, ready.cluster,
+                       flags.nodes.empty() ? "" : fmt::format("--nodes {}", flags.nodes));
     return starter;
   }
   starter.device = flags.device;
@@ -167,7 +180,9 @@ Starter asked_starter() {
             if (!is_device(name)) read_ready_cluster(name);
           });
   (is_device(place) ? starter.device : starter.cluster) = place;
-  starter.nodes = ask_count("How many nodes?", most_init_nodes);
+  if (!starter.cluster.empty())
+    count_listed_nodes(starter, read_ready_cluster(starter.cluster).cluster, "");
+  if (starter.nodes == 1) starter.nodes = ask_count("How many nodes?", most_init_nodes);
   if (starter.cluster.empty()) {
     starter.ranks_per_node = ask_count("How many ranks has a node?", most_init_ranks);
     if (starter.ranks_per_node > 1)

@@ -8,6 +8,7 @@
 #include "tools/report/records/field_kinds.hpp"
 #include "tools/report/reports/listing.hpp"
 #include "tools/report/writers/json_writer.hpp"
+#include "tools/report/writers/notes.hpp"
 #include "tools/report/writers/output.hpp"
 
 namespace ddpsim {
@@ -73,7 +74,9 @@ int list_command(const std::vector<std::string>& arguments) {
       options.files[0] == "backends" ? backend_list() : listing_of(options.files[0]);
   if (listing) {
     print(*listing, options);
-    return exit_done;
+    for (const std::string& problem : listing->left_out)
+      note("ddpsim: left out of this list: {}", problem);
+    return listing->left_out.empty() ? exit_done : exit_input;
   }
   const std::string guess =
       nearest(options.files[0], {"models", "devices", "links", "clusters", "hosts", "operations",

@@ -74,12 +74,12 @@ int checked_ranks(const std::vector<NcclTestsRun>& runs, const std::string& file
   return *ranks.begin();
 }
 
-/// The nodes that all runs were on, if several; 0 where that is not known, or was not the same.
+/// The nodes that all runs were on; 0 where that is not known or was not the same, and of one rank.
 int nodes_of(const std::vector<NcclTestsRun>& runs) {
   const int nodes = runs.front().nodes;
   const bool alike = std::all_of(runs.begin(), runs.end(),
                                  [&](const NcclTestsRun& run) { return run.nodes == nodes; });
-  return alike && nodes > 1 ? nodes : 0;
+  return alike && runs.front().ranks != 1 ? nodes : 0;
 }
 
 /// How to say the cluster of a table that was measured on nodes of unequal size, which a link does
@@ -242,7 +242,7 @@ std::string source_of(const std::vector<NcclTestsRun>& runs, const Link& link,
       fmt::format("{}{}{}, all_reduce", run.program, run.version.empty() ? "" : " ", run.version);
   if (!run.rows.empty()) source += fmt::format(" {} {}", run.rows[0].type, run.rows[0].reduction);
   if (link.table_ranks > 0) source += fmt::format(", {} ranks", link.table_ranks);
-  if (link.table_nodes > 0) source += fmt::format(" on {} nodes", link.table_nodes);
+  if (link.table_nodes > 1) source += fmt::format(" on {} nodes", link.table_nodes);
   if (!run.device.empty()) source += fmt::format(", {}", run.device);
   return source + fmt::format(", {}", std::filesystem::path(file).filename().string());
 }

@@ -50,6 +50,16 @@ struct ClusterDraft : CalibratedCluster {
       if (auto value = YamlMap(*layer).find(key)) return value;
     return std::nullopt;
   }
+
+  /// Does the key stand in a mapping that this cluster is based on, below the one with `above`?
+  bool stands_below(std::string_view key, std::string_view above) const {
+    for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+      const YamlMap map(*layer);
+      if (map.has(key)) return false;
+      if (map.has(above)) return true;
+    }
+    return false;
+  }
 };
 
 /// The algorithms of NCCL and Gloo, by name. A ring is either's: the law says whose.
@@ -108,7 +118,8 @@ Value<CollectiveModel> law_value() {
   auto value = value::one_of(
       all_collective_models,
       {"by the link that decides, which is `inter_node` between several nodes and `intra_node` on "
-       "one: a table if it has one, NCCL's if its kind is known, else alpha-beta",
+       "one: a table if it has one, NCCL's if its kind is known or `algorithm`, `protocol` or "
+       "`channels` are given, else alpha-beta",
        "the quickest of NCCL's algorithms and protocols, by the bytes through each port and the "
        "steps; or an NVLS tree where NCCL's tuner takes one",
        "a ring of the link's latency and bandwidth", "the measured table of the link",
@@ -238,12 +249,16 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
   const bool inter = cluster.given("inter_node").has_value();
   if (cluster.calibration && (intra || inter)) cluster.calibration->all_reduce.clear();
   const bool linked = cluster.calibration && !cluster.calibration->all_reduce.empty();
-  if (!linked && !intra && cluster.ranks_per_node.largest() > 1)
+  if (!linked && !intra && cluster.ranks_per_node.largest() > 1) {
+    map.refuse_slip("intra_node", cluster_keys());
     map.node().fail(
         "missing key \"intra_node\": what links the ranks of a node, such as nvlink4 or pcie4");
-  if (!linked && !inter && cluster.nodes > 1)
+  }
+  if (!linked && !inter && cluster.nodes > 1) {
+    map.refuse_slip("inter_node", cluster_keys());
     map.node().fail(
         "missing key \"inter_node\": what links the nodes, such as ib-ndr or ethernet-100g");
+  }
   const Link& link = cluster.nodes > 1 ? cluster.inter_node : cluster.intra_node;
   if (const auto value = cluster.given("collectives")) {
     if (cluster.collectives == CollectiveModel::table && link.all_reduce.empty() && !linked)
@@ -263,7 +278,9 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
         value->fail("algorithm, protocol and channels are NCCL's: take law: nccl");
       if (cluster.device.compute_capability == 0)
         value->fail("algorithm, protocol and channels are NCCL's, which needs a CUDA device");
-      cluster.collectives = CollectiveModel::nccl;
+      // What was measured has its algorithm, protocol and channels in it: under auto it prices.
+      if (cluster.collectives != CollectiveModel::automatic || (link.all_reduce.empty() && !linked))
+        cluster.collectives = CollectiveModel::nccl;
     }
     if (cluster.collectives == CollectiveModel::nccl) try {
         PortLaw{cluster};
@@ -332,7 +349,9 @@ void divide_ranks(ClusterDraft& cluster, const YamlMap& map) {
     return;
   }
   ClusterShape shape;
-  if (cluster.given("nodes")) shape.nodes = cluster.nodes;
+  // Beside a ready cluster whole nodes are filled, however many it has.
+  const bool fills = cluster.given("ranks_per_node") && cluster.stands_below("nodes", "ranks");
+  if (cluster.given("nodes") && !fills) shape.nodes = cluster.nodes;
   if (map.has("ranks_per_node"))
     shape.ranks_per_node = cluster.ranks_per_node.largest();
   else if (cluster.given("ranks_per_node"))
@@ -361,6 +380,7 @@ void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
   if (cluster.device.memory_bandwidth.bytes_per_second <= 0) {
     if (const auto calibration = cluster.given("calibration"))
       calibration->fail("the calibration measured no kernels: write \"device\" as well");
+    map.refuse_slip("device", cluster_keys());
     map.node().fail("missing key \"device\"");
   }
   count_listed_nodes(cluster, map);
@@ -431,16 +451,18 @@ void add_machines(Map<ClusterDraft>& map) {
                           {"local_world_size", "torchrun's"},
                           {"num_gpus_per_node", ""},
                           {"slots_per_node", "Horovod's"}}})
-      .key("ranks", value::whole(1, most_nodes * most_ranks_per_node), &ClusterDraft::ranks_given,
-           {.meaning = "How many ranks there are in all, in place of `nodes` or `ranks_per_node` "
-                       "or both. Beside one of the two the other follows. Beside a `system` whole "
-                       "nodes are filled. With nothing but `inter_node` each rank is a node; with "
-                       "nothing but `intra_node` all are on one. Where that leaves a choice it is "
-                       "an error that says what to write.",
-            .otherwise = "`nodes` times `ranks_per_node`, or the sum of its list",
-            .example = "16",
-            .elsewhere = {{"world_size", "torch.distributed's"},
-                          {"num_processes", "Accelerate's"}}});
+      .key(
+          "ranks", value::whole(1, most_nodes * most_ranks_per_node), &ClusterDraft::ranks_given,
+          {.meaning = "How many ranks there are in all, in place of `nodes` or `ranks_per_node` "
+                      "or both. Beside one of the two the other follows. Beside a `system`, of the "
+                      "catalogue or a file with `ranks_per_node`, whole nodes are filled, however "
+                      "many it has. With nothing but `inter_node` each rank is a node; with "
+                      "nothing but `intra_node` all are on one. Where that leaves a choice it is "
+                      "an error that says what to write.",
+           .otherwise = "`nodes` times `ranks_per_node`, or the sum of its list",
+           .example = "16",
+           .elsewhere = {{"world_size", "torch.distributed's"},
+                         {"num_processes", "Accelerate's"}}});
 }
 
 void add_links(Map<ClusterDraft>& map) {

@@ -119,13 +119,13 @@ Map<Device> make_device_map() {
                        "slow too, or start later."})
       .key_read(
           "nvlink", value::boolean().type,
-          [](Device&, const Yaml& given) { given.boolean(); },  // lacks_nvlink asks for it
+          [](Device&, const Yaml& given) { given.boolean(); },  // lacks_nvlink reads it
           {.meaning = "Whether the device can have NVLink, in whatever form. Where it cannot, "
                       "a scenario that joins such devices by NVLink gets a note.",
            .unset = "true"})
       .key_read(
           "nvlink_bridge", value::boolean().type,
-          [](Device&, const Yaml& given) { given.boolean(); },  // has_nvlink_bridge asks for it
+          [](Device&, const Yaml& given) { given.boolean(); },  // has_nvlink_bridge does
           {.meaning = "Whether NVLink between such cards is a bridge that joins two. A scenario "
                       "that joins more of them by NVLink, or by a switch, gets a note.",
            .unset = "false"})
@@ -209,7 +209,10 @@ Device read_device(const Yaml& given, bool operations_of_another) {
   need(std::any_of(device.peak.begin(), device.peak.end(),
                    [](FlopRate rate) { return rate.flops_per_second > 0; }),
        "peak");
-  need(device.synchronous || device.multiprocessors > 1, "multiprocessors");
+  const bool counted = std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
+    return YamlMap(entry.yaml).has("multiprocessors");
+  });
+  need(device.synchronous || counted, "multiprocessors");
   device.operations = operations_of(entries, device, operations_of_another);
   return device;
 }
@@ -245,21 +248,34 @@ Device read_device(const Yaml& given) {
   return read_device(given, true);
 }
 
-/// What a device of the catalogue, or a base of it, says under the key; none for other devices.
+/// What a device, or a base of it, says under the key; none: nothing.
+static std::optional<bool> said_of(const Yaml& given, std::string_view key) {
+  for (const Entry& entry : entry_with_bases(given, device_entries))
+    if (const auto said = YamlMap(entry.yaml).find(key)) return said->boolean();
+  return std::nullopt;
+}
+
+/// The same of a device of the catalogue; none for other names.
 static std::optional<bool> said_of(const std::string& name, std::string_view key) {
   const std::vector<std::string> names = catalogue_names(device_entries);
   if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
-  for (const Entry& entry : entry_with_bases(Yaml::of_text(name), device_entries))
-    if (const auto said = YamlMap(entry.yaml).find(key)) return said->boolean();
-  return std::nullopt;
+  return said_of(Yaml::of_text(name), key);
 }
 
 bool lacks_nvlink(const std::string& name) {
   return !said_of(name, "nvlink").value_or(true);
 }
 
+bool lacks_nvlink(const Yaml& given) {
+  return !said_of(given, "nvlink").value_or(true);
+}
+
 bool has_nvlink_bridge(const std::string& name) {
   return said_of(name, "nvlink_bridge").value_or(false);
+}
+
+bool has_nvlink_bridge(const Yaml& given) {
+  return said_of(given, "nvlink_bridge").value_or(false);
 }
 
 }  // namespace ddpsim

@@ -19,7 +19,13 @@ Device read_device(const Yaml& given);
 /// Is this a device of the catalogue that cannot have NVLink?
 bool lacks_nvlink(const std::string& name);
 
+/// Does the device, as read_device takes it, or one that it is based on, say so? Throws InputError.
+bool lacks_nvlink(const Yaml& given);
+
 /// Is this a device of the catalogue whose NVLink is a bridge between two cards?
 bool has_nvlink_bridge(const std::string& name);
+
+/// Does the device, as read_device takes it, or one that it is based on, say so? Throws InputError.
+bool has_nvlink_bridge(const Yaml& given);
 
 }  // namespace ddpsim

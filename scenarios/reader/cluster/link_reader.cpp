@@ -226,6 +226,17 @@ const Map<Link>& link_map() {
   return map;
 }
 
+/// Slower than any link: a unit that was mistaken, and next to nothing where laws divide by it.
+static void check_bandwidth(const Link& link, const std::vector<Entry>& entries) {
+  constexpr double least = 1e3;
+  if (link.bandwidth.bytes_per_second >= least) return;
+  for (const Entry& entry : entries)
+    if (const auto written = YamlMap(entry.yaml).find("bandwidth"))
+      written->fail(
+          fmt::format("expected a rate such as \"50 GB/s\" and at least 1 kB/s, got \"{}\"",
+                      shown(written->scalar())));
+}
+
 Link read_link(const Yaml& given) {
   Link link;
   const std::vector<Entry> entries = entry_with_bases(given, link_entries);
@@ -233,6 +244,7 @@ Link read_link(const Yaml& given) {
     if (const YamlMap map(entry.yaml); const auto format = map.find("format"))
       check_end_if_written(map, *format);
   link_map().read(layers_of(entries), link);
+  check_bandwidth(link, entries);
   const bool told = std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
     return YamlMap(entry.yaml).has("latency");
   });

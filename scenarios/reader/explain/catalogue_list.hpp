@@ -21,12 +21,13 @@ struct OperationsSummary {
   std::size_t operations = 0;
 };
 
-/// Everything the catalogue holds, read and checked. Throw InputError.
-std::vector<ModelSummary> list_models();
-std::vector<Device> list_devices();
-std::vector<Link> list_links();
-std::vector<ReadyCluster> list_clusters();
-std::vector<Host> list_hosts();
-std::vector<OperationsSummary> list_operations();
+/// Everything the catalogue holds, read and checked. Throw InputError for an entry that cannot be
+/// read; where `left_out` is not null, the entry is left out and its error is added there.
+std::vector<ModelSummary> list_models(std::vector<std::string>* left_out = nullptr);
+std::vector<Device> list_devices(std::vector<std::string>* left_out = nullptr);
+std::vector<Link> list_links(std::vector<std::string>* left_out = nullptr);
+std::vector<ReadyCluster> list_clusters(std::vector<std::string>* left_out = nullptr);
+std::vector<Host> list_hosts(std::vector<std::string>* left_out = nullptr);
+std::vector<OperationsSummary> list_operations(std::vector<std::string>* left_out = nullptr);
 
 }  // namespace ddpsim

@@ -507,19 +507,27 @@ void YamlMap::check_there(const std::vector<YamlMap>& layers, std::string_view k
   for (const YamlMap& layer : layers)
     if (layer.has(key)) return;
   const YamlMap& entry = layers.back();
-  std::vector<std::string> unknown;
-  for (const auto& [name, there] : entry.entries_)
-    if (description.find(name) == nullptr) unknown.push_back(name);
-  const std::string slip = nearest(key, unknown);
-  if (!slip.empty())
-    entry.node_.fail(
-        fmt::format("missing key \"{}\"; is \"{}\" meant to be it?", key, shown(slip)));
+  entry.refuse_slip(key, description);
   // What another program calls the missing one is told by its own name.
   const KeyDescription* wanted = description.find(key);
   for (const auto& [name, value] : entry.entries_)
     if (wanted != nullptr && description.find(name) == nullptr && spelt_elsewhere(*wanted, name))
       entry.place_of_key(name, value).fail(unknown_key(name, value, description));
   entry.node_.fail(fmt::format("missing key \"{}\"", key));
+}
+
+void YamlMap::refuse_slip(std::string_view key, const MapDescription& description) const {
+  std::vector<std::string> unknown;
+  for (const auto& [name, value] : entries_)
+    if (description.find(name) == nullptr) unknown.push_back(name);
+  const std::string slip = nearest(key, unknown);
+  const bool described = !description.keys.empty();
+  if (slip.empty() || (described && nearest(slip, description.key_names()) != key)) return;
+  // A reader without a description says nothing of other keys.
+  if (!described)
+    node_.fail(fmt::format("missing key \"{}\"; is \"{}\" meant to be it?", key, shown(slip)));
+  place_of_key(slip, at(slip))
+      .fail(fmt::format("unknown key; did you mean \"{}\", which is missing?", key));
 }
 
 void YamlMap::check_needs(const std::vector<YamlMap>& layers, const MapDescription& description) {

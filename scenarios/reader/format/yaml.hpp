@@ -165,6 +165,8 @@ class YamlMap {
   void check_together(const MapDescription& description) const;  ///< what excludes each other
   static void check_there(const std::vector<YamlMap>& layers, std::string_view key,
                           const MapDescription& description);
+  /// Refuses a key that is none here and may be `key` misspelt; call it where `key` is missing.
+  void refuse_slip(std::string_view key, const MapDescription& description) const;
   static void check_needs(const std::vector<YamlMap>& layers, const MapDescription& description);
   void refuse_unknown(const MapDescription& description) const;
   /// Refuses a key that is none here, and one of a mapping right below.

@@ -83,6 +83,29 @@ TEST_CASE("a link needs a bandwidth or a table", "[scenarios][cluster_reader]") 
         "s.yaml:8:43: cluster.intra_node.format: expected ddpsim.link/1");
 }
 
+TEST_CASE("a key that is needed and misspelt is named where it stands",
+          "[scenarios][cluster_reader]") {
+  const Scratch scratch;
+  CHECK(refusal_at(scratch, 6, "  devise: h100-sxm") ==
+        "s.yaml:6:3: cluster.devise: unknown key; did you mean \"device\", which is missing?");
+  CHECK(refusal_at(scratch, 8, "  intra_nodes: nvlink4") ==
+        "s.yaml:8:3: cluster.intra_nodes: unknown key; did you mean \"intra_node\", which is "
+        "missing?");
+  CHECK(refusal_at(scratch, 8, "  intra_node: nvlink4\n  nodes: 2\n  inter_nod: ib-ndr") ==
+        "s.yaml:10:3: cluster.inter_nod: unknown key; did you mean \"inter_node\", which is "
+        "missing?");
+}
+
+TEST_CASE("a device of one multiprocessor is one, and a link of next to no bandwidth none",
+          "[scenarios][cluster_reader]") {
+  const Scratch scratch;
+  CHECK(refusal_at(scratch, 6, "  device: {base: h100-sxm, multiprocessors: 1}").empty());
+  CHECK(refusal_at(scratch, 8, "  intra_node: {latency: 5 us, bandwidth: 1 B/s}") ==
+        "s.yaml:8:42: cluster.intra_node.bandwidth: expected a rate such as \"50 GB/s\" and at "
+        "least 1 kB/s, got \"1 B/s\"");
+  CHECK(refusal_at(scratch, 8, "  intra_node: {latency: 5 us, bandwidth: 1 kB/s}").empty());
+}
+
 TEST_CASE("ranks that talk need a link to talk over", "[scenarios][cluster_reader]") {
   const Scratch scratch;
   CHECK(refusal_at(scratch, 8, "") ==
@@ -331,6 +354,16 @@ TEST_CASE("an algorithm, a protocol and channels can be forced upon NCCL",
   CHECK(with("algorithm: tree").collectives == CollectiveModel::nccl);
   CHECK(with("law: alpha-beta").collectives == CollectiveModel::alpha_beta);
   CHECK_FALSE(with("law: nccl").forced.algorithm);
+  // What a link measured goes before the law, unless the law is named.
+  const auto measured = [&](const std::string& collectives) {
+    return cluster_with(scratch, 8,
+                        "  intra_node: {base: nvlink4, ranks: 8, all_reduce: [{bytes: 1 MiB, time: "
+                        "1 ms}]}\n  collectives: {" +
+                            collectives + "}")
+        .collectives;
+  };
+  CHECK(measured("algorithm: tree, channels: 4") == CollectiveModel::automatic);
+  CHECK(measured("law: nccl, algorithm: tree") == CollectiveModel::nccl);
   const auto refused = [&](const std::string& collectives) {
     return refusal_at(scratch, 8, "  intra_node: nvlink4\n  collectives: {" + collectives + "}");
   };

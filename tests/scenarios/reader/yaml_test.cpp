@@ -68,7 +68,7 @@ TEST_CASE("a missing key is reported at the mapping that lacks it", "[scenarios]
   CHECK(refusal_at(scratch, 3, "") == "s.yaml:2:3: workload: missing key \"batch\"");
   CHECK(refusal_at(scratch, 6, "") == "s.yaml:7:3: cluster: missing key \"device\"");
   CHECK(refusal_at(scratch, 3, "  bacth: 8") ==
-        "s.yaml:2:3: workload: missing key \"batch\"; is \"bacth\" meant to be it?");
+        "s.yaml:3:3: workload.bacth: unknown key; did you mean \"batch\", which is missing?");
 }
 
 TEST_CASE("a value of the wrong kind is refused with what was expected", "[scenarios][yaml]") {

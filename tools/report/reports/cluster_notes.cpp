@@ -12,12 +12,15 @@
 #include "model/cost/collective_ports.hpp"
 #include "scenarios/reader/cluster/device_reader.hpp"
 #include "scenarios/reader/scenario/scenario_settings.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/described_report.hpp"
 #include "tools/report/reports/full_nodes.hpp"
 #include "tools/report/reports/idle_links.hpp"
 #include "tools/report/reports/kept_links.hpp"
+#include "tools/report/reports/kept_price.hpp"
 #include "tools/report/reports/rank_exceptions.hpp"
+#include "tools/study/cluster_layers.hpp"
 #include "tools/study/known_joins.hpp"
 #include "tools/study/measurement_doubts.hpp"
 
@@ -74,19 +77,39 @@ std::vector<std::string> idle_settings(const Scenario& scenario,
   return notes;
 }
 
+/// What a device says of NVLink, whoever wrote it.
+struct SaidOfNvlink {
+  bool lacks = false, bridge = false;
+};
+
+SaidOfNvlink said_of_nvlink(const Scenario& scenario, const std::vector<Setting>& settings) {
+  const std::string& name = scenario.cluster.device.name;
+  try {
+    if (const auto layers = cluster_layers(scenario, settings))
+      for (const Entry& layer : *layers)
+        if (const auto device = YamlMap(layer.yaml).find("device"))
+          return {lacks_nvlink(*device), has_nvlink_bridge(*device)};
+  } catch (const InputError&) {  // a profile's settings may need what only its reader adds
+  }
+  return {lacks_nvlink(name), has_nvlink_bridge(name)};
+}
+
 /// Links that no such device has, and more devices in one node than any link of the kind joins.
-void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+void add_unheard_of(std::vector<std::string>& notes, const Scenario& scenario,
+                    const std::vector<Setting>& settings) {
+  const CalibratedCluster& cluster = scenario.cluster;
   const Link& link = cluster.intra_node;
   const int ranks = cluster.ranks_per_node.largest();
   const Device& device = cluster.device;
   const bool nvlink = link.kind == LinkKind::nvlink,
              pcie_of_gpus = link.kind == LinkKind::pcie && device.compute_capability > 0;
   if (ranks == 1 || (!nvlink && !pcie_of_gpus)) return;
-  if (nvlink && (device.compute_capability == 0 || lacks_nvlink(device.name))) {
+  const SaidOfNvlink said = nvlink ? said_of_nvlink(scenario, settings) : SaidOfNvlink{};
+  if (nvlink && (device.compute_capability == 0 || said.lacks)) {
     notes.push_back(
         fmt::format("{} has no NVLink: such devices are never joined by {}; `ddpsim list "
                     "links` has other links",
-                    device.name, link.name));
+                    shown_name(device.name, "device"), shown_name(link.name, "link")));
     return;
   }
   if (link.all_reduce.empty() && !is_known_to_join(link, device)) {
@@ -100,12 +123,12 @@ void add_unheard_of(std::vector<std::string>& notes, const CalibratedCluster& cl
     return;
   }
   if (!nvlink) return;
-  if (has_nvlink_bridge(device.name) && (ranks > 2 || link.nvswitch)) {
+  if (said.bridge && (ranks > 2 || link.nvswitch)) {
     notes.push_back(fmt::format(
         "NVLink between {}s is a bridge that joins two, without a switch, and a node has {} ranks "
         "by {}: others reach each other by PCIe; --link NAME (cluster.intra_node) takes another "
         "link",
-        device.name, ranks, shown_name(link.name, "link")));
+        shown_name(device.name, "device"), ranks, shown_name(link.name, "link")));
     return;
   }
   if (link.joins > 0 && ranks > link.joins) {
@@ -247,11 +270,18 @@ void add_misplaced_table(std::vector<std::string>& notes, const CalibratedCluste
         fmt::format("intra_node ({}) has a table measured over {} nodes, and joins the ranks of "
                     "one: give it to the network, --set cluster.inter_node=FILE",
                     name_of_link(inside), inside.table_nodes));
-  if (cluster.nodes > 1 && between.table_nodes > 0 && between.table_nodes != cluster.nodes &&
-      CollectiveLaw(cluster).name() == std::string("table"))
-    notes.push_back(fmt::format("all-reduces were measured on {} node{}, and the cluster has {}",
-                                between.table_nodes, between.table_nodes == 1 ? "" : "s",
-                                cluster.nodes));
+  if (cluster.nodes == 1 || between.table_nodes == 0 || between.table_nodes == cluster.nodes ||
+      CollectiveLaw(cluster).name() != std::string("table"))
+    return;
+  notes.push_back(
+      between.table_nodes == 1
+          ? fmt::format(
+                "inter_node ({}) has a table of all-reduces on one node, which says nothing "
+                "of all-reduces between {} nodes and prices them all the same: name a "
+                "network, or a table measured over several nodes (--link FILE)",
+                name_of_link(between), cluster.nodes)
+          : fmt::format("all-reduces were measured on {} nodes, and the cluster has {}",
+                        between.table_nodes, cluster.nodes));
 }
 
 /// A table of one node between whose likes there is a network without one. (Post-local SGD averages
@@ -294,6 +324,32 @@ void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& c
         fmt::format("all-reduces were measured with {} ranks: for {} they are scaled by the law of "
                     "a ring, which nobody measured here",
                     measured, cluster.ranks()));
+}
+
+/// Measured all-reduces and what `cluster.collectives` says beside them: one of them is not used.
+void add_unused_collectives(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  const Link& link = deciding_link(cluster);
+  const bool calibrated = cluster.calibration && !cluster.calibration->all_reduce.empty();
+  if (cluster.ranks() == 1 || (link.all_reduce.empty() && !calibrated)) return;
+  const std::string measured = calibrated ? "the calibration" : name_of_link(link);
+  const ForcedChoice& forced = cluster.forced;
+  const std::string law = CollectiveLaw(cluster).name();
+  if (law == "table" && (forced.algorithm || forced.protocol || forced.channels))
+    notes.push_back(fmt::format(
+        "algorithm, protocol and channels of cluster.collectives are not used: all-reduces are "
+        "those that {} measured, which have them in them; law: nccl leaves the measurement out",
+        measured));
+  if (law != "nccl") return;
+  // `import nccl-tests` writes no kind, and fits the bandwidth to a ring of all ranks.
+  const bool fitted = !calibrated && link.kind == LinkKind::plain && cluster.nodes > 1;
+  notes.push_back(fmt::format(
+      "the measured all-reduces of {} are left out, as cluster.collectives says law: nccl{}; law: "
+      "auto takes them",
+      measured,
+      fitted ? fmt::format(", and its {} are taken for each NIC, though a log of nccl-tests tells "
+                           "what the whole ring carries",
+                           to_string(link.bandwidth))
+             : ""));
 }
 
 /// Does the cluster name a GPU, and a calibration's driver another? A driver says "NVIDIA A100-SXM4
@@ -399,7 +455,11 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   else if (std::string full = full_nodes_note(scenario, settings); !full.empty())
     notes.push_back(std::move(full));
   else
-    add_unheard_of(notes, scenario.cluster);
+    add_unheard_of(notes, scenario, settings);
+  if (std::string price = kept_price_note(scenario, settings); !price.empty())
+    notes.push_back(std::move(price));
+  if (std::string used = used_nodes_note(scenario, settings); !used.empty())
+    notes.push_back(std::move(used));
   add_slow_memory(notes, scenario.cluster.device);
   add_misplaced_links(notes, scenario.cluster);
   add_unequal_nodes(notes, scenario.cluster);
@@ -408,6 +468,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   add_extrapolation(notes, scenario);
   add_calibration_doubts(notes, scenario.cluster);
   add_link_origin(notes, scenario.cluster, settings);
+  add_unused_collectives(notes, scenario.cluster);
   add_misplaced_table(notes, scenario.cluster);
   add_table_of_one_node(notes, scenario);
   add_idle_cap(notes, scenario.training);

@@ -33,4 +33,27 @@ std::string full_nodes_note(const Scenario& scenario, const std::vector<Setting>
   return "";
 }
 
+std::string used_nodes_note(const Scenario& scenario, const std::vector<Setting>& settings) {
+  const int used = scenario.cluster.nodes;
+  if (!is_set(settings, "cluster.ranks") || is_set(settings, "cluster.nodes")) return "";
+  try {
+    const auto layers = cluster_layers(scenario, settings);
+    if (!layers || YamlMap(layers->front().yaml).has("nodes")) return "";
+    for (const Entry& layer : *layers) {
+      const auto given = YamlMap(layer.yaml).find("nodes");
+      if (!given) continue;
+      const auto there = parse_integer(given->scalar());
+      if (!there || *there == used) return "";
+      return *there < used ? fmt::format("{} has {} node{}, and these ranks fill {}", layer.name,
+                                         *there, *there == 1 ? "" : "s", used)
+                           : fmt::format(
+                                 "{} of the {} nodes of {} {} used, as these ranks fill no more: "
+                                 "--nodes N (cluster.nodes) spreads them over N",
+                                 used, *there, layer.name, used == 1 ? "is" : "are");
+    }
+  } catch (const InputError&) {  // a profile's settings may need what only its reader adds
+  }
+  return "";
+}
+
 }  // namespace ddpsim

@@ -13,4 +13,8 @@ namespace ddpsim {
 /// are. "" elsewhere.
 std::string full_nodes_note(const Scenario& scenario, const std::vector<Setting>& settings);
 
+/// A sentence where `cluster.ranks` fills fewer or more nodes than the ready cluster that it stands
+/// beside says that it has. "" elsewhere.
+std::string used_nodes_note(const Scenario& scenario, const std::vector<Setting>& settings);
+
 }  // namespace ddpsim

@@ -26,7 +26,7 @@ constexpr Field counted(std::string_view heading) {
 Listing models() {
   Listing listing{{{column("model"), counted("tensors"), counted("parameters"),
                     column("gradients fp32"), source}}};
-  for (const ModelSummary& model : list_models())
+  for (const ModelSummary& model : list_models(&listing.left_out))
     listing.table.add(
         {model.name, model.tensors, model.elements, to_string(model.gradients), model.source});
   return listing;
@@ -38,7 +38,7 @@ Listing devices() {
   // Whether it copies to other GPUs over PCIe, by the key of a device's file.
   listing.table.columns.push_back(column("peer_to_peer"));
   listing.table.columns.push_back(source);
-  for (const Device& device : list_devices()) {
+  for (const Device& device : list_devices(&listing.left_out)) {
     TableRow row{device.name, device.multiprocessors, to_string(device.memory),
                  to_string(device.memory_bandwidth)};
     for (const DType type : all_dtypes)
@@ -54,7 +54,7 @@ Listing devices() {
 Listing links() {
   Listing listing{{{column("link"), column("kind"), column("latency"), column("bandwidth"),
                     column("NCCL counts"), source}}};
-  for (const Link& link : list_links())
+  for (const Link& link : list_links(&listing.left_out))
     listing.table.add({link.name, name_of(link.kind), to_string(link.latency),
                        to_string(link.bandwidth), to_string(link.nccl_bandwidth), link.source});
   return listing;
@@ -64,7 +64,7 @@ Listing clusters() {
   Listing listing{
       {{column("cluster"), column("device"), counted("ranks per node"), column("intra_node"),
         column("inter_node"), counted("NICs"), column("line rate of each"), source}}};
-  for (const ReadyCluster& ready : list_clusters()) {
+  for (const ReadyCluster& ready : list_clusters(&listing.left_out)) {
     const Cluster& cluster = ready.cluster;
     listing.table.add({ready.name, cluster.device.name, ranks_value(cluster.ranks_per_node),
                        cluster.intra_node.name, cluster.inter_node.name, nics_per_node(cluster),
@@ -75,14 +75,14 @@ Listing clusters() {
 
 Listing hosts() {
   Listing listing{{{column("host"), column("factor"), source}}};
-  for (const Host& host : list_hosts())
+  for (const Host& host : list_hosts(&listing.left_out))
     listing.table.add({host.name, fmt::format("{:g}", host.factor), host.source});
   return listing;
 }
 
 Listing operations() {
   Listing listing{{{column("operations"), column("device"), counted("rows"), source}}};
-  for (const OperationsSummary& table : list_operations())
+  for (const OperationsSummary& table : list_operations(&listing.left_out))
     listing.table.add({table.name, table.device, table.operations, table.source});
   return listing;
 }

@@ -14,6 +14,7 @@ struct Listing {
   Table table;
   std::string below{};
   Table more{};
+  std::vector<std::string> left_out{};  ///< errors of entries of the catalogue that no row is of
 
   /// Sources are long: they stand below the tables.
   Page page() const;

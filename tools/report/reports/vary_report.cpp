@@ -413,7 +413,7 @@ std::string varied_accuracy(const Variants& variants) {
 List varied_records(const Variants& variants, const std::vector<Setting>& set) {
   List all;
   std::vector<std::string> of_all = network_notes(variants);
-  add_each_once(of_all, price_notes(variants));
+  add_each_once(of_all, price_notes(variants, set));
   for (const VariedRun& varied : variants.runs) {
     std::vector<std::string> notes = of_all;
     add_each_once(notes, notes_of(varied, set));
@@ -465,16 +465,14 @@ std::vector<std::string> network_notes(const Variants& variants) {
       fmt::join(each, ", "))};
 }
 
-std::vector<std::string> price_notes(const Variants& variants) {
-  const auto varies_price = [](const Setting& setting) {
-    return setting.key.starts_with("cluster") &&
-           (setting.key.ends_with(".price") || setting.value.find("price") != std::string::npos);
-  };
+std::vector<std::string> price_notes(const Variants& variants, const std::vector<Setting>& set) {
+  // Prices of clusters' files are of those clusters; one that a device keeps is noted at its point.
+  if (!is_set(set, "cluster.price")) return {};
   std::set<std::string> devices;
   const Price* price = nullptr;
   for (const VariedRun& varied : variants.runs) {
     const Scenario& scenario = varied.run.scenario;
-    if (!scenario.price || std::ranges::any_of(varied.settings, varies_price)) return {};
+    if (!scenario.price) return {};
     price = &*scenario.price;
     devices.insert(shown_name(scenario.cluster.device.name, "device"));
   }
@@ -537,7 +535,7 @@ std::vector<std::string> memory_notes(const Variants& variants, const std::strin
 std::vector<std::string> notes_on_all(const Variants& variants, const std::string& file,
                                       const std::vector<Setting>& set) {
   std::vector<std::string> notes = network_notes(variants);
-  add_each_once(notes, price_notes(variants));
+  add_each_once(notes, price_notes(variants, set));
   add_each_once(notes, varied_notes(variants, set));
   add_each_once(notes, memory_notes(variants, file, set));
   return notes;

@@ -28,8 +28,8 @@ std::string varied_accuracy(const Variants& variants);
 /// network whose all-reduces were measured: its table holds for the NICs that there were.
 std::vector<std::string> network_notes(const Variants& variants);
 
-/// A note where one price, which is no part of what varies, stands for several devices.
-std::vector<std::string> price_notes(const Variants& variants);
+/// A note where a price of `set`, which holds for all combinations, stands for several devices.
+std::vector<std::string> price_notes(const Variants& variants, const std::vector<Setting>& set);
 
 /// What of the combinations' clusters does not do what one may expect (cluster_report.hpp), and
 /// fits to measured rows of something else, each once, with the combinations that it is of. `set`:
