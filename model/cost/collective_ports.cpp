@@ -1,5 +1,7 @@
 #include "model/cost/collective_ports.hpp"
 
+#include <algorithm>
+
 namespace ddpsim {
 namespace {
 
@@ -44,12 +46,17 @@ Ports ports_of_node(const Cluster& cluster, int ranks, Collective collective,
   Ports ports;
   const bool inner = ranks > 1, outer = cluster.nodes > 1;
   const LinkKind kind = cluster.intra_node.kind;
-  // GPUs that may not copy to each other do so through the host's memory: twice over the bus.
-  const double loaded = through_host(cluster) ? inside : 0;
-  if (through_host(cluster)) inside *= 2;
-  // What goes to the NICs shares a PCIe port with what goes to other GPUs.
   const bool own_way = outer && (kind == LinkKind::nvlink || !inner);
-  if (outer && !own_way) inside += between / g;
+  double loaded = 0;
+  if (through_host(cluster) && inner) {
+    // GPUs that may not copy to each other do so through the host's memory: twice over the bus.
+    // Between nodes what is sent to the NICs and comes from them is in that memory too, so every
+    // GPU loads what it loads in one node.
+    loaded = outer ? std::max(inside, ring) : inside;
+    inside = 2 * loaded;
+  } else if (outer && !own_way) {
+    inside += between / g;  // what goes to the NICs shares a PCIe port with what goes to other GPUs
+  }
   // Where nobody said how fast the inside of a node is, the NICs alone bound what leaves it.
   const bool known = !outer || line_rate(cluster.intra_node) > 0;
   ports[0] = {CollectiveBound::port,       kind,

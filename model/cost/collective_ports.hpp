@@ -26,7 +26,9 @@ using Ports = std::array<Port, ports_of_a_way>;  ///< inside the node, GPU to NI
 /// The ports on a collective's way, each with the bytes that cross it and its line rate by the data
 /// sheet: of a GPU to the others of its node, of a GPU to the NICs, and a node's NICs. A ring sends
 /// 2 (n-1)/n of an all-reduce through each port, NVLS 1 + 1/g of it through the ports of g GPUs, a
-/// double tree up to twice through the NICs of a node (once for two nodes, 1.5 times for three). If
+/// double tree up to twice through the NICs of a node (once for two nodes, 1.5 times for three).
+/// Where GPUs reach each other through the host's memory, each sends and loads no less than a
+/// ring's share through its port, however many nodes there are: the hop in the node is the same. If
 /// nodes have unequal numbers of ranks, each port is that of the node where the bytes take longest:
 /// the smallest for NICs and the way to them, the largest for what GPUs exchange. Source: NCCL's
 /// device code.

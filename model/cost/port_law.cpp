@@ -190,6 +190,13 @@ const PortConstants& fitted_ports() {
   return fitted;
 }
 
+Bandwidth bus_through_host(const Cluster& cluster) {
+  const double twice = fitted.host * cluster.intra_node.bandwidth.bytes_per_second / 2;
+  return {cluster.device.compute_capability >= first_with_pcie5
+              ? twice
+              : std::min(twice, fitted.through_host)};
+}
+
 PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
                  const std::optional<NvlsTreeSizes>& known)
     : system_(wired(cluster)),

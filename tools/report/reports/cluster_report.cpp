@@ -136,6 +136,9 @@ std::string assumed_interference_text(const Scenario& scenario) {
   const CalibratedCluster& cluster = scenario.cluster;
   const bool measured = cluster.calibration && !cluster.calibration->interference.empty();
   if (!over_nics(cluster) || measured || cluster.interference) return "";
+  if (crosses_host(cluster))
+    return "an all-reduce between nodes is assumed to slow kernels as through the host's memory of "
+           "one node (cluster.interference is not given)";
   return fmt::format(
       "an all-reduce over NICs is assumed to lose {:.0f} % of its bandwidth beside kernels, as "
       "over PCIe (cluster.interference is not given){}",
