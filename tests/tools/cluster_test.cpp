@@ -303,6 +303,45 @@ TEST_CASE("the head of every table says nodes, ranks, device, NICs, line rate an
              Catch::Contains("1 node x 8 a100-40 by nvlink3, 300 GB/s of line rate per GPU"));
 }
 
+TEST_CASE("the head says what large messages reach through the host's memory", "[tools][cluster]") {
+  const auto head = [](const std::string& cluster) {
+    const Outcome outcome =
+        ddpsim({"run", first_example, "--wide", "--set", "compare=[flat]", "--set",
+                "cluster={device: {base: l40s, peer_to_peer: false}, " + cluster + "}"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  // A log of NCCL tells 18 GB/s, of which no all-reduce takes anything.
+  CHECK_THAT(
+      head("ranks_per_node: 4, intra_node: {kind: pcie, latency: 5.7 us, bandwidth: 18 GB/s, "
+           "carries: 1}"),
+      Catch::Contains("through the host's memory, 2.6 GB/s that large messages reach per "
+                      "GPU; all-reduce law: nccl"));
+  CHECK_THAT(head("ranks_per_node: 4, intra_node: pcie4"),
+             Catch::Contains("31.5 GB/s of line rate per GPU, but large messages reach 2.6 GB/s on "
+                             "the bus; all-reduce law: nccl"));
+  CHECK_THAT(head("nodes: 2, ranks_per_node: 4, intra_node: pcie4, inter_node: ethernet-100g"),
+             Catch::Contains("but large messages reach 2.6 GB/s on the bus"));
+  // A NIC of 10 Gbit/s carries less than that.
+  CHECK_THAT(head("nodes: 2, ranks_per_node: 4, intra_node: pcie4, inter_node: ethernet-10g"),
+             !Catch::Contains("large messages reach"));
+}
+
+TEST_CASE("more nodes of GPUs without peer-to-peer take no shorter steps", "[tools][cluster]") {
+  // The hop in a node is the same: two nodes of four T4 came out faster than one.
+  const auto step = [](const std::string& nodes) {
+    const Json run = json_of({"run", first_example, "-q", "--set", "compare=[bucketed]", "--set",
+                              "cluster={device: t4, nodes: " + nodes +
+                                  ", ranks_per_node: 4, intra_node: pcie3, inter_node: "
+                                  "ethernet-25g}"});
+    return run["results"][0]["step_ms"].get<double>();
+  };
+  const double one = step("1"), two = step("2"), four = step("4");
+  CHECK(one < two);
+  CHECK(two < four);
+}
+
 TEST_CASE("a setting that does nothing is noted", "[tools][cluster]") {
   const Scratch scratch;
   const std::string profile = large_profile(scratch);
