@@ -197,8 +197,9 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
   if (!network_is_idle(cluster, scenario.workload.gradient_size())) return;
   const int nics = nics_per_node(cluster);
   notes.push_back(fmt::format(
-      "{} bounds all-reduces of 1 MiB and more, not the {} of a node ({}): a faster network would "
-      "not make them shorter",
+      "{} bounds all-reduces of 1 MiB and more, not the {} of a node ({}): a network of more "
+      "bandwidth "
+      "would not make them shorter",
       port, nics == 1 ? "NIC" : fmt::format("{} NICs", nics), name_of_link(cluster.inter_node)));
 }
 
