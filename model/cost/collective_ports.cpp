@@ -68,7 +68,8 @@ Ports ports_of_node(const Cluster& cluster, int ranks, Collective collective,
               outer ? between / nics_of_node(cluster, ranks) : 0,
               line_rate(cluster.inter_node),
               0,
-              cluster.inter_node.carries};
+              cluster.inter_node.carries,
+              slot_line_rate(cluster)};
   return ports;
 }
 
@@ -76,6 +77,19 @@ Ports ports_of_node(const Cluster& cluster, int ranks, Collective collective,
 
 double pcie_line_rate(int compute_capability) {
   return (compute_capability >= 90 ? 63.0 : compute_capability >= 80 ? 31.5 : 15.75) * 1e9;
+}
+
+double slot_line_rate(const Cluster& cluster) {
+  switch (cluster.inter_node.kind) {
+    case LinkKind::ethernet:
+    case LinkKind::infiniband:
+      return std::max(pcie_rate(cluster), pcie_line_rate(cluster.device.compute_capability));
+    case LinkKind::plain:
+    case LinkKind::nvlink:
+    case LinkKind::pcie:
+      return 0;
+  }
+  return 0;
 }
 
 double ring_share(const Cluster& cluster, Collective collective) {

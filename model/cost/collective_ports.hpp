@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -17,8 +18,12 @@ struct Port {
   /// How many of these bytes kernels load from the host's memory.
   double loaded = 0;
   double carries = 0;  ///< of the line rate, by the link; 0: what its kind is known for
+  double slot = 0;     ///< line rate of the PCIe slot that it sits in, bytes/s; 0: none is known
 
-  double seconds() const { return per_byte > 0 ? per_byte / rate : 0; }
+  /// At line rate.
+  double seconds() const {
+    return per_byte > 0 ? per_byte / (slot > 0 ? std::min(rate, slot) : rate) : 0;
+  }
 };
 inline constexpr std::size_t ports_of_a_way = 3;
 using Ports = std::array<Port, ports_of_a_way>;  ///< inside the node, GPU to NICs, NICs
@@ -37,6 +42,11 @@ Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algo
 /// Bytes per second of the PCIe x16 of a GPU, by its generation (data sheets): 5 from Hopper, 4
 /// from Ampere, 3 before.
 double pcie_line_rate(int compute_capability);
+
+/// Bytes per second of the PCIe slot of a node's NICs, of the generation of its GPUs' PCIe or of
+/// the link inside the node, if that is a later one. 0: a network of no kind, which need not be a
+/// card.
+double slot_line_rate(const Cluster& cluster);
 
 /// Bytes of a ring through each of its hops for a byte of the collective.
 double ring_share(const Cluster& cluster, Collective collective);

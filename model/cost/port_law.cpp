@@ -251,6 +251,8 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
           else
             reached[i] = port.rate * data_share[p] *
                          (port.carries > 0 ? port.carries : carried(port.kind, constants));
+          if (port.slot > 0)
+            reached[i] = std::min(reached[i], port.slot * data_share[p] * constants.pcie);
           if (port.per_byte > 0) bound(port.name, port.per_byte / reached[i] / kernel);
         }
         candidate.chunks = nccl_chunks(system_, algorithm, protocol);

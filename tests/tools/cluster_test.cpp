@@ -422,6 +422,25 @@ TEST_CASE("where the network is not what bounds all-reduces the port that does i
         run("800g").json()["results"][0]["communication_ms"]);
 }
 
+TEST_CASE("a card of more than its slot carries is told, and is no faster than the slot",
+          "[tools][cluster]") {
+  const auto run = [](const std::string& link) {
+    return ddpsim({"run", first_example, "--set", "compare=[flat]", "--set",
+                   "cluster={device: a100-80, nodes: 4, ranks_per_node: 8, intra_node: nvlink3, "
+                   "inter_node: ethernet-" +
+                       link + "}",
+                   "--json", "-"});
+  };
+  // PCIe 4.0 x16 carries 31.5 GB/s: more than 200 Gbit/s, less than 400.
+  CHECK(run("200g").err.empty());
+  const Outcome wide = run("800g");
+  CHECK_THAT(wide.err, Catch::Contains("a card's PCIe slot (31.5 GB/s) bounds all-reduces of 1 MiB "
+                                       "and more, not the NIC of a node (ethernet-800g): a network "
+                                       "of more bandwidth would not make them shorter"));
+  CHECK(wide.json()["results"][0]["communication_ms"] ==
+        run("400g").json()["results"][0]["communication_ms"]);
+}
+
 TEST_CASE("a GPU that is not CUDA's is priced by its link's latency and bandwidth",
           "[tools][cluster]") {
   const Json run =

@@ -172,6 +172,13 @@ bool network_is_idle(const CalibratedCluster& cluster, Bytes most) {
   return true;
 }
 
+/// Is a NIC's line near what its slot carries, or beyond? Far below it the network is never idle.
+bool is_near_slot(const CalibratedCluster& cluster) {
+  constexpr double near = 0.8;
+  const double slot = slot_line_rate(cluster);
+  return slot > 0 && slowest_nic(cluster).bytes_per_second > near * slot;
+}
+
 /// What bounds all-reduces between nodes, if the network does not.
 void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario) {
   const CalibratedCluster& cluster = scenario.cluster;
@@ -190,6 +197,8 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
     port = fmt::format("a {}'s port to its node ({})",
                        cluster.device.compute_capability > 0 ? "GPU" : "rank",
                        name_of_link(cluster.intra_node));
+  else if (bound == CollectiveBound::nic && is_near_slot(cluster))
+    port = fmt::format("a card's PCIe slot ({})", to_string(Bandwidth{slot_line_rate(cluster)}));
   else if (bound == CollectiveBound::memory)
     port = "a host's memory, which copies and adds up,";
   else
