@@ -212,9 +212,10 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
       port, nics == 1 ? "NIC" : fmt::format("{} NICs", nics), name_of_link(cluster.inter_node)));
 }
 
-/// What is taken of nodes that differ.
+/// What is taken of nodes that differ, where a law prices all-reduces between them.
 void add_unequal_nodes(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
-  if (cluster.ranks_per_node.equal()) return;
+  if (cluster.ranks_per_node.equal() || CollectiveLaw(cluster).name() == std::string("table"))
+    return;
   notes.push_back(
       fmt::format("nodes of {} ranks: the narrowest is taken to set the pace between nodes, which "
                   "no known measurement confirms",
