@@ -390,12 +390,24 @@ TEST_CASE("a link inside nodes beside a table of several nodes is said to do wha
   const std::string does_something =
                         "intra_node changes no all-reduce, as these are taken from "
                         "inter_node's measured table, only how much",
-                    idle = "intra_node has no effect: all-reduces are taken from inter_node's";
+                    idle =
+                        "intra_node has no effect on these steps: all-reduces are taken from "
+                        "inter_node's measured table; it prices the step of one node";
   const auto [step, notes] = predicted({});
   CHECK_THAT(notes, !Catch::Contains("intra_node"));
   const auto [same_step, same_notes] = predicted({"--link", "nvlink3"});
   CHECK(same_step == step);
   CHECK_THAT(same_notes, Catch::Contains(idle));
+  // What it does price: how a step compares with that of one node.
+  const auto of_one_node = [&](const std::string& link) {
+    return ddpsim({"run", file, "--link", scratch.path("table.yaml").string(), "--link", link, "-q",
+                   "--json", "-"})
+        .json()["results"][0]["scaling_efficiency_node"]
+        .get<double>();
+  };
+  const std::string slow =
+      scratch.write("slow.yaml", "kind: nvlink\nlatency: 1 ms\nbandwidth: 1 GB/s\n").string();
+  CHECK(of_one_node("nvlink3") < of_one_node(slow));
   const auto [pcie_step, pcie_notes] = predicted({"--link", "pcie4"});
   CHECK(pcie_step < step);
   CHECK_THAT(pcie_notes, Catch::Contains(does_something) && !Catch::Contains(idle));
