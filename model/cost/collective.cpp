@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "model/cluster/deciding_link.hpp"
+#include "model/cost/collective_ports.hpp"
 
 namespace ddpsim {
 namespace {
@@ -65,6 +66,8 @@ RingLaw ring_law(const Cluster& cluster) {
     ring.nics = nics_per_node(cluster);
     const Bandwidth between{network.bandwidth.bytes_per_second * ring.nics};
     ring.latency = std::max(ring.latency, network.latency);
+    if (through_host(cluster) && cluster.ranks_per_node.largest() > 1)
+      ring.bandwidth = std::min(ring.bandwidth, bus_through_host(cluster));
     if (cluster.ranks_per_node.largest() == 1 || between < ring.bandwidth) {
       ring.bandwidth = between;
       ring.narrowest = CollectiveBound::nic;

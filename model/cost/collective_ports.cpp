@@ -1,5 +1,7 @@
 #include "model/cost/collective_ports.hpp"
 
+#include <algorithm>
+
 namespace ddpsim {
 namespace {
 
@@ -44,12 +46,17 @@ Ports ports_of_node(const Cluster& cluster, int ranks, Collective collective,
   Ports ports;
   const bool inner = ranks > 1, outer = cluster.nodes > 1;
   const LinkKind kind = cluster.intra_node.kind;
-  // GPUs that may not copy to each other do so through the host's memory: twice over the bus.
-  const double loaded = through_host(cluster) ? inside : 0;
-  if (through_host(cluster)) inside *= 2;
-  // What goes to the NICs shares a PCIe port with what goes to other GPUs.
   const bool own_way = outer && (kind == LinkKind::nvlink || !inner);
-  if (outer && !own_way) inside += between / g;
+  double loaded = 0;
+  if (through_host(cluster) && inner) {
+    // GPUs that may not copy to each other do so through the host's memory: twice over the bus.
+    // Between nodes what is sent to the NICs and comes from them is in that memory too, so every
+    // GPU loads what it loads in one node.
+    loaded = outer ? std::max(inside, ring) : inside;
+    inside = 2 * loaded;
+  } else if (outer && !own_way) {
+    inside += between / g;  // what goes to the NICs shares a PCIe port with what goes to other GPUs
+  }
   // Where nobody said how fast the inside of a node is, the NICs alone bound what leaves it.
   const bool known = !outer || line_rate(cluster.intra_node) > 0;
   ports[0] = {CollectiveBound::port,       kind,
@@ -61,7 +68,8 @@ Ports ports_of_node(const Cluster& cluster, int ranks, Collective collective,
               outer ? between / nics_of_node(cluster, ranks) : 0,
               line_rate(cluster.inter_node),
               0,
-              cluster.inter_node.carries};
+              cluster.inter_node.carries,
+              slot_line_rate(cluster)};
   return ports;
 }
 
@@ -69,6 +77,19 @@ Ports ports_of_node(const Cluster& cluster, int ranks, Collective collective,
 
 double pcie_line_rate(int compute_capability) {
   return (compute_capability >= 90 ? 63.0 : compute_capability >= 80 ? 31.5 : 15.75) * 1e9;
+}
+
+double slot_line_rate(const Cluster& cluster) {
+  switch (cluster.inter_node.kind) {
+    case LinkKind::ethernet:
+    case LinkKind::infiniband:
+      return std::max(pcie_rate(cluster), pcie_line_rate(cluster.device.compute_capability));
+    case LinkKind::plain:
+    case LinkKind::nvlink:
+    case LinkKind::pcie:
+      return 0;
+  }
+  return 0;
 }
 
 double ring_share(const Cluster& cluster, Collective collective) {

@@ -5,6 +5,7 @@
 
 #include "model/cluster/deciding_link.hpp"
 #include "model/cost/collective_ports.hpp"
+#include "model/cost/port_law.hpp"
 
 namespace ddpsim {
 namespace {
@@ -14,14 +15,9 @@ constexpr double least_memory_share = 0.2;  // a kernel is never starved of memo
 
 using Law = InterferenceLaw;
 
-/// Do collectives of GPUs go through the memory of their only host?
-bool by_host(const Cluster& cluster) {
-  return cluster.nodes == 1 && through_host(cluster);
-}
-
 /// The share of its bandwidth that a collective over such links loses beside kernels.
 double lost_beside_compute(const Cluster& cluster) {
-  if (by_host(cluster)) return Law::lost_through_host;
+  if (crosses_host(cluster)) return Law::lost_through_host;
   if (over_nics(cluster)) return Law::lost_over_pcie;
   const LinkKind kind = deciding_link(cluster).kind;
   const bool nvlink = kind == LinkKind::nvlink || kind == LinkKind::plain;
@@ -55,6 +51,10 @@ MeasuredInterference between(const std::vector<MeasuredInterference>& measured, 
 
 }  // namespace
 
+bool crosses_host(const Cluster& cluster) {
+  return through_host(cluster) && (cluster.nodes == 1 || cluster.ranks_per_node.largest() > 1);
+}
+
 bool over_nics(const Cluster& cluster) {
   if (cluster.nodes == 1) return false;
   switch (cluster.inter_node.kind) {
@@ -75,7 +75,8 @@ InterferenceLaw::InterferenceLaw(const CalibratedCluster& cluster)
       memory_{cluster.device.memory_bandwidth.bytes_per_second * cluster.device.memory_efficiency},
       fixed_(cluster.interference),
       lost_(lost_beside_compute(cluster)),
-      by_host_(by_host(cluster)) {
+      by_host_(crosses_host(cluster)),
+      usual_host_(cluster.nodes > 1 ? bus_through_host(cluster).bytes_per_second : 0) {
   if (!cluster.calibration) return;
   for (const MeasuredInterference& point : cluster.calibration->interference)
     if (point.channels == 0) measured_.push_back(point);
@@ -109,11 +110,12 @@ Interference InterferenceLaw::beside(const CollectiveCost& collective, Bytes siz
                  transfer = in_seconds(collective.transfer);
     communication = (latency + transfer / left) / (latency + transfer);
     if (by_host_) {
-      const double fast = between_hosts(collective.bus.bytes_per_second);
-      const double slower = 1 / std::lerp(speed_beside_slow_host, 1.0, fast);
+      const double bus = collective.bus.bytes_per_second, host = std::max(bus, usual_host_);
+      const double fast = between_hosts(host), busy = host > 0 ? bus / host : 1;
+      const double slower = 1 / std::lerp(1.0, std::lerp(speed_beside_slow_host, 1.0, fast), busy);
       compute_bound = std::max(compute_bound, slower);
       memory_bound = std::max(memory_bound, slower);
-      later = fast * seconds_later_through_host;
+      later = busy * fast * seconds_later_through_host;
     }
   }
   const auto felt = [&](double slowdown) {

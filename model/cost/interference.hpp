@@ -25,6 +25,9 @@ inline float compute_slowdown(const Interference& beside, float memory_fraction,
   return longer + launch_rate * beside.per_launch;
 }
 
+/// Do collectives of GPUs cross the memory of a host between GPUs of one node?
+bool crosses_host(const Cluster& cluster);
+
 /// Do collectives between nodes go over NICs? A network that does not say its kind has them too.
 bool over_nics(const Cluster& cluster);
 
@@ -50,7 +53,10 @@ bool over_nics(const Cluster& cluster);
 /// GB/s on the bus. On hosts of 2.3 GB/s kernels of every kind advance at a quarter of their speed
 /// meanwhile: of the all-reduces of four published steps 22 to 27 % hide, whether computing takes
 /// 0.6 or 6 times as long (tests/data/through_host_steps.csv). Between the two the speed follows
-/// the logarithm of the rate, and the gaps grow as the speed does.
+/// the logarithm of the rate, and the gaps grow as the speed does. Between nodes the hops in a node
+/// are the same (nobody measured it). A network may let bytes come slower than the host would move
+/// them: the host is taken to move at least what hosts usually do (bus_through_host), and kernels
+/// lose for the share of the time in which it does.
 ///
 /// B is the bus bandwidth that is left, H the bandwidth streaming kernels reach. At most half of
 /// the SMs are taken, and at least a fifth of the memory is left: bounds that no published case
@@ -88,7 +94,8 @@ class InterferenceLaw {
   Bandwidth memory_;
   std::optional<FixedInterference> fixed_;
   double lost_;                                 ///< g
-  bool by_host_;                                ///< through the memory of the only host
+  bool by_host_;                                ///< through the memory of hosts
+  double usual_host_;                           ///< the least that a host moves, bytes/s
   std::vector<MeasuredInterference> measured_;  ///< by size; empty: nothing was
 };
 

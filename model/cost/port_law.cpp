@@ -190,6 +190,13 @@ const PortConstants& fitted_ports() {
   return fitted;
 }
 
+Bandwidth bus_through_host(const Cluster& cluster) {
+  const double twice = fitted.host * cluster.intra_node.bandwidth.bytes_per_second / 2;
+  return {cluster.device.compute_capability >= first_with_pcie5
+              ? twice
+              : std::min(twice, fitted.through_host)};
+}
+
 PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
                  const std::optional<NvlsTreeSizes>& known)
     : system_(wired(cluster)),
@@ -244,6 +251,8 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
           else
             reached[i] = port.rate * data_share[p] *
                          (port.carries > 0 ? port.carries : carried(port.kind, constants));
+          if (port.slot > 0)
+            reached[i] = std::min(reached[i], port.slot * data_share[p] * constants.pcie);
           if (port.per_byte > 0) bound(port.name, port.per_byte / reached[i] / kernel);
         }
         candidate.chunks = nccl_chunks(system_, algorithm, protocol);

@@ -27,6 +27,10 @@ struct PortConstants {
 /// The constants that were fitted to public sweeps; see port_law.cpp.
 const PortConstants& fitted_ports();
 
+/// Bytes/s on the bus of large rings between GPUs of a node that reach each other through the
+/// host's memory (`through_host`): what kernels load from there, or half of what the lanes carry.
+Bandwidth bus_through_host(const Cluster& cluster);
+
 /// NCCL's collectives, priced by the bytes that cross each port.
 ///
 ///     t = start + steps + chunk x sum over hops of 1 / (share x line rate)

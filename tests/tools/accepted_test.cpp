@@ -125,13 +125,34 @@ TEST_CASE("a note that a faster network shortens no all-reduce is held by pricin
     const Outcome outcome = asked(network);
     CAPTURE(network, outcome.err);
     REQUIRE(outcome.code == 0);
-    if (outcome.err.find("a faster network would not make them shorter") == std::string::npos)
+    if (outcome.err.find("a network of more bandwidth would not make them shorter") ==
+        std::string::npos)
       continue;
     const Json now = outcome.json()["results"];
     const Json faster = asked("400GB/s").json()["results"];
     for (std::size_t i = 0; i < now.size(); ++i)
       CHECK(faster[i]["step_ms"].get<double>() > 0.998 * now[i]["step_ms"].get<double>());
   }
+}
+
+TEST_CASE("a note on an idle network speaks of its bandwidth, for latency counts",
+          "[tools][accepted]") {
+  const auto of_latency = [](const char* latency) {
+    return run(
+        {"--set",
+         std::string("cluster={device: mi300x, nodes: 2, ranks_per_node: 8, intra_node: "
+                     "infinity-fabric-mi300x, inter_node: {base: ib-ndr, nics: 8, latency: ") +
+             latency + "}}",
+         "--set", "compare=[flat]", "--json", "-"});
+  };
+  const Outcome usual = of_latency("14 us"), quick = of_latency("5 us");
+  CHECK_THAT(usual.err, Catch::Contains("a network of more bandwidth would not make them shorter"));
+  CHECK_THAT(usual.err, !Catch::Contains("a faster network"));
+  // A ring of 16 takes 30 steps of 9 us less.
+  const auto communication = [](const Outcome& outcome) {
+    return outcome.json()["results"][0]["communication_ms"].get<double>();
+  };
+  CHECK(communication(quick) < communication(usual) - 0.2);
 }
 
 TEST_CASE("more devices in a node than NVLink joins get a note", "[tools][accepted]") {

@@ -303,6 +303,45 @@ TEST_CASE("the head of every table says nodes, ranks, device, NICs, line rate an
              Catch::Contains("1 node x 8 a100-40 by nvlink3, 300 GB/s of line rate per GPU"));
 }
 
+TEST_CASE("the head says what large messages reach through the host's memory", "[tools][cluster]") {
+  const auto head = [](const std::string& cluster) {
+    const Outcome outcome =
+        ddpsim({"run", first_example, "--wide", "--set", "compare=[flat]", "--set",
+                "cluster={device: {base: l40s, peer_to_peer: false}, " + cluster + "}"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  // A log of NCCL tells 18 GB/s, of which no all-reduce takes anything.
+  CHECK_THAT(
+      head("ranks_per_node: 4, intra_node: {kind: pcie, latency: 5.7 us, bandwidth: 18 GB/s, "
+           "carries: 1}"),
+      Catch::Contains("through the host's memory, 2.6 GB/s that large messages reach per "
+                      "GPU; all-reduce law: nccl"));
+  CHECK_THAT(head("ranks_per_node: 4, intra_node: pcie4"),
+             Catch::Contains("31.5 GB/s of line rate per GPU, but large messages reach 2.6 GB/s on "
+                             "the bus; all-reduce law: nccl"));
+  CHECK_THAT(head("nodes: 2, ranks_per_node: 4, intra_node: pcie4, inter_node: ethernet-100g"),
+             Catch::Contains("but large messages reach 2.6 GB/s on the bus"));
+  // A NIC of 10 Gbit/s carries less than that.
+  CHECK_THAT(head("nodes: 2, ranks_per_node: 4, intra_node: pcie4, inter_node: ethernet-10g"),
+             !Catch::Contains("large messages reach"));
+}
+
+TEST_CASE("more nodes of GPUs without peer-to-peer take no shorter steps", "[tools][cluster]") {
+  // The hop in a node is the same: two nodes of four T4 came out faster than one.
+  const auto step = [](const std::string& nodes) {
+    const Json run = json_of({"run", first_example, "-q", "--set", "compare=[bucketed]", "--set",
+                              "cluster={device: t4, nodes: " + nodes +
+                                  ", ranks_per_node: 4, intra_node: pcie3, inter_node: "
+                                  "ethernet-25g}"});
+    return run["results"][0]["step_ms"].get<double>();
+  };
+  const double one = step("1"), two = step("2"), four = step("4");
+  CHECK(one < two);
+  CHECK(two < four);
+}
+
 TEST_CASE("a setting that does nothing is noted", "[tools][cluster]") {
   const Scratch scratch;
   const std::string profile = large_profile(scratch);
@@ -351,12 +390,24 @@ TEST_CASE("a link inside nodes beside a table of several nodes is said to do wha
   const std::string does_something =
                         "intra_node changes no all-reduce, as these are taken from "
                         "inter_node's measured table, only how much",
-                    idle = "intra_node has no effect: all-reduces are taken from inter_node's";
+                    idle =
+                        "intra_node has no effect on these steps: all-reduces are taken from "
+                        "inter_node's measured table; it prices the step of one node";
   const auto [step, notes] = predicted({});
   CHECK_THAT(notes, !Catch::Contains("intra_node"));
   const auto [same_step, same_notes] = predicted({"--link", "nvlink3"});
   CHECK(same_step == step);
   CHECK_THAT(same_notes, Catch::Contains(idle));
+  // What it does price: how a step compares with that of one node.
+  const auto of_one_node = [&](const std::string& link) {
+    return ddpsim({"run", file, "--link", scratch.path("table.yaml").string(), "--link", link, "-q",
+                   "--json", "-"})
+        .json()["results"][0]["scaling_efficiency_node"]
+        .get<double>();
+  };
+  const std::string slow =
+      scratch.write("slow.yaml", "kind: nvlink\nlatency: 1 ms\nbandwidth: 1 GB/s\n").string();
+  CHECK(of_one_node("nvlink3") < of_one_node(slow));
   const auto [pcie_step, pcie_notes] = predicted({"--link", "pcie4"});
   CHECK(pcie_step < step);
   CHECK_THAT(pcie_notes, Catch::Contains(does_something) && !Catch::Contains(idle));
@@ -381,6 +432,25 @@ TEST_CASE("where the network is not what bounds all-reduces the port that does i
                              "of 1 MiB and more, not the NIC of a node"));
   CHECK(run("400g").json()["results"][0]["communication_ms"] ==
         run("800g").json()["results"][0]["communication_ms"]);
+}
+
+TEST_CASE("a card of more than its slot carries is told, and is no faster than the slot",
+          "[tools][cluster]") {
+  const auto run = [](const std::string& link) {
+    return ddpsim({"run", first_example, "--set", "compare=[flat]", "--set",
+                   "cluster={device: a100-80, nodes: 4, ranks_per_node: 8, intra_node: nvlink3, "
+                   "inter_node: ethernet-" +
+                       link + "}",
+                   "--json", "-"});
+  };
+  // PCIe 4.0 x16 carries 31.5 GB/s: more than 200 Gbit/s, less than 400.
+  CHECK(run("200g").err.empty());
+  const Outcome wide = run("800g");
+  CHECK_THAT(wide.err, Catch::Contains("a card's PCIe slot (31.5 GB/s) bounds all-reduces of 1 MiB "
+                                       "and more, not the NIC of a node (ethernet-800g): a network "
+                                       "of more bandwidth would not make them shorter"));
+  CHECK(wide.json()["results"][0]["communication_ms"] ==
+        run("400g").json()["results"][0]["communication_ms"]);
 }
 
 TEST_CASE("a GPU that is not CUDA's is priced by its link's latency and bandwidth",

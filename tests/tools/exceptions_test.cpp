@@ -123,6 +123,26 @@ TEST_CASE("a slow NIC is the whole network's", "[tools][exceptions]") {
                              "what was measured"));
 }
 
+TEST_CASE("a NIC without effect is in the note alone, and one with effect is a matter of transfer",
+          "[tools][exceptions]") {
+  const Words idle = set_exceptions("[{node: 1, nic: 900 GB/s}]"),
+              slow = set_exceptions("[{node: 1, nic: 10 GB/s}]"),
+              both =
+                  set_exceptions("[{node: 0, compute: 2, nic: 900 GB/s}, {node: 1, nic: 5 GB/s}]");
+  const std::string says = "the NICs of node 1 carry 10 GB/s, which sets the pace of the network";
+  CHECK_THAT(straggler_notes(idle), Catch::Contains("nic of node 1 has no effect"));
+  CHECK_THAT(straggler_text(words_and(idle, {"--why"})), !Catch::Contains("the NICs of node 1"));
+  const std::string why = straggler_text(words_and(slow, {"--why"}));
+  CHECK_THAT(why, Catch::Contains("; " + says));  // the head
+  CHECK_THAT(why, Catch::Contains("\ntransfer: " + says + "\n"));
+  CHECK_THAT(why, !Catch::Contains("slowest rank: the NICs"));
+  CHECK_THAT(straggler_text(words_and(both, {"--why"})),
+             Catch::Contains("slowest rank: the ranks of node 0 compute 2 times as long\n") &&
+                 Catch::Contains("\ntransfer: the NICs of node 1 carry 5 GB/s, which sets the pace "
+                                 "of the network\n") &&
+                 !Catch::Contains("the NICs of node 0"));
+}
+
 TEST_CASE("whichever rank is slow, the step is as long", "[tools][exceptions]") {
   const Json fifth = straggler_json({}),
              first = straggler_json(set_exceptions("[{rank: 0, compute: 1.3}]"));

@@ -99,6 +99,14 @@ TEST_CASE("a word of the tables is explained as the glossary does, in any case o
   CHECK_THAT(ddpsim({"explain", "regrett"}).err, Catch::Contains("did you mean \"regret\"?"));
 }
 
+TEST_CASE("of calibrate_on the strategies are listed that it takes", "[tools][explain]") {
+  const std::string key = ddpsim({"explain", "measured.calibrate_on"}).out;
+  for (const std::string taken : {"none", "naive", "overlap"})
+    CHECK_THAT(key, Catch::Contains("\n    " + taken + ": "));
+  for (const std::string refused : {"flat", "bucketed"}) CHECK_THAT(key, !Catch::Contains(refused));
+  CHECK_THAT(ddpsim({"explain", "bucketed"}).out, !Catch::Contains("measured.calibrate_on"));
+}
+
 TEST_CASE("keys of results are explained, by a path too", "[tools][explain]") {
   const std::string low = ddpsim({"explain", "step_low_ms"}).out;
   CHECK_THAT(low, Catch::StartsWith("step_low_ms, in JSON or CSV (run, tune") &&

@@ -339,6 +339,33 @@ TEST_CASE("ranks that come together are nobody's delay", "[tools][import_trace]"
              Catch::Contains("all ranks came to every all-reduce together"));
 }
 
+TEST_CASE("traces of ddpsim's own steps tell no lateness, and the import says so",
+          "[tools][import_trace]") {
+  // Rank 5 computes 1.3 times as long; an all-reduce begins when it has come.
+  const Scratch scratch;
+  const Outcome traced = ddpsim({"run", shipped("examples/straggler.yaml"), "--set",
+                                 "compare=[bucketed]", "--quiet", "--trace", "t/"},
+                                scratch.folder());
+  REQUIRE(traced.code == 0);
+  const std::string folder = "t/bucketed-1+25-MiB/";
+  const Outcome outcome = ddpsim(
+      {"import", "torch-trace", folder + "rank0.json.gz", folder + "rank5.json.gz", "--json", "-"},
+      scratch.folder());
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json found = outcome.json();
+  CHECK(!found.contains("lateness"));
+  CHECK_THAT(found["notes"].dump(),
+             Catch::Contains("these traces are of ddpsim: an all-reduce begins there when the last "
+                             "rank has come, so lateness cannot be told from it"));
+  const Outcome shown =
+      ddpsim({"import", "torch-trace", folder + "rank0.json.gz", folder + "rank5.json.gz"},
+             scratch.folder());
+  CHECK_THAT(shown.out, Catch::Contains("these traces are of ddpsim") &&
+                            !Catch::Contains("all ranks came to every all-reduce together") &&
+                            !Catch::Contains("came last"));
+}
+
 TEST_CASE("an all-reduce beside an earlier one counts from the end of that",
           "[tools][import_trace]") {
   // Called 30.6, 35.1, 38.7, 54 and 78.3 ms into the step, when their buckets are full.

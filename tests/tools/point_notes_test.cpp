@@ -34,8 +34,9 @@ TEST_CASE("sweep and --vary name the points at which a port, not the network, is
     CAPTURE(command, outcome.err);
     REQUIRE(outcome.code == 0);
     CHECK_THAT(outcome.err,
-               Catch::Contains("a faster network would not make them shorter (at 3 of 6 points, "
-                               "the first cluster.inter_node=ethernet-400g, workload.batch=4)\n"));
+               Catch::Contains(
+                   "a network of more bandwidth would not make them shorter (at 3 of 6 points, "
+                   "the first cluster.inter_node=ethernet-400g, workload.batch=4)\n"));
   }
 }
 

@@ -60,6 +60,19 @@ TEST_CASE("a run on unequal nodes says which there are", "[tools][unequal_nodes]
   CHECK(cluster["line_rate_bytes_per_second"] == 25e9);
 }
 
+TEST_CASE("that nobody measured the law of unequal nodes is noted where the law prices them",
+          "[tools][unequal_nodes]") {
+  const Jobs jobs;
+  const std::string says =
+      "the narrowest is taken to set the pace between nodes, which no known "
+      "measurement confirms";
+  CHECK_THAT(jobs.run("[8, 4]", {"run"}).err, Catch::Contains("nodes of 8 + 4 ranks: " + says));
+  jobs.scratch.write("table.yaml",
+                     "kind: infiniband\nranks: 12\nnodes: 2\nall_reduce:\n"
+                     "  - {bytes: 1 MiB, time: 100 us}\n  - {bytes: 1 GiB, time: 12 ms}\n");
+  CHECK_THAT(jobs.run("[8, 4]", {"run", "--link", "table.yaml"}).err, !Catch::Contains(says));
+}
+
 TEST_CASE("a ready cluster in place of unequal nodes keeps their number",
           "[tools][unequal_nodes]") {
   const Jobs jobs;

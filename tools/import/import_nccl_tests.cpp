@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -82,17 +83,16 @@ int nodes_of(const std::vector<NcclTestsRun>& runs) {
   return alike && runs.front().ranks != 1 ? nodes : 0;
 }
 
-/// How to say the cluster of a table that was measured on nodes of unequal size, which a link does
-/// not tell; "" where they are alike, or not the same in all runs.
-std::string unequal_nodes_note(const std::vector<NcclTestsRun>& runs) {
+/// The ranks of each node of a table that was measured on nodes of unequal size; none where they
+/// are alike, or not the same in all runs.
+std::vector<int> unequal_nodes_of(const std::vector<NcclTestsRun>& runs) {
   const std::vector<int>& ranks = runs.front().ranks_of_nodes;
   const bool same = std::ranges::all_of(
       runs, [&](const NcclTestsRun& run) { return run.ranks_of_nodes == ranks; });
   if (!same || ranks.empty() ||
       std::ranges::all_of(ranks, [&](int each) { return each == ranks.front(); }))
-    return "";
-  return fmt::format("measured on nodes of {} ranks: give --ranks-per-node {} beside this link",
-                     fmt::join(ranks, " and "), fmt::join(ranks, ","));
+    return {};
+  return ranks;
 }
 
 /// A doubt where a size takes far longer than a larger one.
@@ -255,8 +255,11 @@ Imported import_nccl_tests(const ImportRequest& request) {
   log.link.table_ranks = checked_ranks(runs, request.file);
   log.link.table_nodes = nodes_of(runs);
   fill_table(runs, request.file, log);
-  if (std::string note = unequal_nodes_note(runs); !note.empty())
-    log.notes.push_back(std::move(note));
+  const std::vector<int> unequal = unequal_nodes_of(runs);
+  if (!unequal.empty())  // a link does not tell the ranks of each node
+    log.notes.push_back(
+        fmt::format("measured on nodes of {} ranks: give --ranks-per-node {} beside this link",
+                    fmt::join(unequal, " and "), fmt::join(unequal, ",")));
   fit_ring(log);
   log.link.source = source_of(runs, log.link, request.file);
 
@@ -311,7 +314,7 @@ Imported import_nccl_tests(const ImportRequest& request) {
   if (!log.remarks.empty()) remarks += fmt::format("# {}\n", log.remarks);
   for (const std::string& note : log.notes) remarks += fmt::format("# {}\n", note);
   imported.profile = link_profile_yaml(log.link, remarks);
-  imported.next = next_with_link(log.link);
+  imported.next = next_with_link(log.link, unequal);
   return imported;
 }
 

@@ -17,13 +17,15 @@ namespace ddpsim {
 
 namespace {
 
-/// What the traces of other ranks show; one is read at a time.
-std::vector<TraceFinding> findings_of(const ImportRequest& request) {
+/// What the traces of other ranks show; one is read at a time. `of_ddpsim` becomes true where
+/// ddpsim wrote one of them.
+std::vector<TraceFinding> findings_of(const ImportRequest& request, bool& of_ddpsim) {
   std::vector<TraceFinding> findings;
   for (const std::string& file : request.others) {
     Progress progress(request.quiet);
     const Trace trace = read_trace(
         file, [&](double fraction) { progress.show("reading another rank's trace", fraction); });
+    of_ddpsim = of_ddpsim || trace.of_ddpsim;
     findings.push_back(find_training(trace, file));
   }
   return findings;
@@ -52,11 +54,18 @@ Imported import_torch_trace(const ImportRequest& request) {
   const FoundGradients gradients = find_gradients(finding, trace, request.file, model);
   for (const std::string& doubt : step_doubts(finding.steps)) finding.notes.push_back(doubt);
   std::string link_profile;
+  bool of_ddpsim = trace.of_ddpsim;
   trace = Trace();
-  const std::vector<TraceFinding> others = findings_of(request);
+  const std::vector<TraceFinding> others = findings_of(request, of_ddpsim);
   const RankTraces traces{finding, request.file, others, request.others};
   std::optional<Lateness> lateness;
   if (!others.empty()) lateness = lateness_of(all_reduce_times(traces));
+  if (lateness && of_ddpsim) {
+    lateness.reset();
+    finding.notes.emplace_back(
+        "these traces are of ddpsim: an all-reduce begins there when the last rank has come, so "
+        "lateness cannot be told from it; `ddpsim run SCENARIO --why` names the rank");
+  }
   if (request.link_wanted) {
     const Link link = link_of(finding, gradients, request.file, others, request.others);
     link_profile = link_profile_yaml(link,

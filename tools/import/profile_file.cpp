@@ -1,6 +1,7 @@
 #include "tools/import/profile_file.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "backend/version.hpp"
 #include "scenarios/reader/cluster/link_reader.hpp"
@@ -25,9 +26,11 @@ std::string link_profile_yaml(const Link& link, const std::string& remarks) {
   return sealed(document(link_map(), link, remarks, said));
 }
 
-std::string next_with_link(const Link& link) {
+std::string next_with_link(const Link& link, const std::vector<int>& unequal_nodes) {
   std::string nodes;
-  if (joins_nodes(link))
+  if (!unequal_nodes.empty())
+    nodes = fmt::format(" --ranks-per-node {}", fmt::join(unequal_nodes, ","));
+  else if (joins_nodes(link))
     nodes = link.table_nodes > 1 ? fmt::format(" --nodes {}", link.table_nodes) : " --nodes N";
   return fmt::format("ddpsim run SCENARIO{} --link FILE", nodes);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "model/cluster/cluster.hpp"
 #include "scenarios/reader/workload/profile_reader.hpp"
@@ -15,7 +16,8 @@ std::string workload_profile_yaml(const WorkloadProfile& profile, const std::str
 /// A link profile (format: ddpsim.link/1), likewise.
 std::string link_profile_yaml(const Link& link, const std::string& remarks);
 
-/// The command that predicts over the link in FILE: one that joins nodes needs several of them.
-std::string next_with_link(const Link& link);
+/// The command that predicts over the link in FILE: one that joins nodes needs several of them, and
+/// one that was measured on nodes of unequal size the ranks of each.
+std::string next_with_link(const Link& link, const std::vector<int>& unequal_nodes = {});
 
 }  // namespace ddpsim

@@ -204,6 +204,7 @@ class TraceReader : public JsonEvents {
     if (depth_ == 1) {
       root_object_ = true;
       section_ = value;
+      if (value == "ddpsim") collector_.trace.of_ddpsim = true;
       if (value == "traceEvents" && event_depth_ > 0)
         collector_.refuse("a second list \"traceEvents\"");
     } else if (in_event()) {

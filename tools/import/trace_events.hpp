@@ -98,6 +98,7 @@ struct Trace {
   std::string device_name;
   std::string backend;  ///< "nccl"
   int rank = -1, ranks = 0;
+  bool of_ddpsim = false;     ///< ddpsim wrote it, of a step of its own
   std::uint64_t events = 0;   ///< in the file
   std::uint64_t unended = 0;  ///< spans without a duration, or with one below zero
   std::uint64_t graph_launches = 0;

@@ -139,9 +139,9 @@ Map<Device> make_device_map() {
                 [](Device&, const Yaml&) {},  // read_device has followed it
                 {.meaning = "Single operations that were measured on the device, such as `python "
                             "-m ddpsim.measure operations` writes. For kernels of workload "
-                            "descriptions they go before the laws. Of a device that takes them "
-                            "from its `base` and has another data sheet they are scaled by the "
-                            "laws.",
+                            "descriptions and of the catalogue's models they go before the laws. "
+                            "Of a device that takes them from its `base` and has another data "
+                            "sheet they are scaled by the laws.",
                  .otherwise = "none",
                  .example = "my-gpu.yaml"})
       .needs_also({{.key = "memory_bandwidth"}, {.key = "base"}})

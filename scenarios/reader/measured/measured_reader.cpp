@@ -167,12 +167,28 @@ Value<std::vector<Strategy>> strategies_value() {
   return value;
 }
 
+namespace {
+
+/// Strategies of which a measured row can be fitted. Others are read all the same, and refused with
+/// the reason.
+Value<std::vector<Strategy>> fitted_strategies_value() {
+  Value<std::vector<Strategy>> value = strategies_value();
+  std::erase_if(value.type.front().items.front().choices, [](const NamedChoice& choice) {
+    return std::ranges::any_of(all_strategies, [&](Strategy strategy) {
+      return choice.name == name_of(strategy) && !fits_something(strategy);
+    });
+  });
+  return value;
+}
+
+}  // namespace
+
 const Map<Measured>& measured_map() {
   static const auto map =
       Map<Measured>("measured", "What a real run showed. `score` holds predictions against it.")
           .key("source", value::text(), &Measured::source,
                {.meaning = "Where the figures come from.", .example = "a table in the README"})
-          .key("calibrate_on", strategies_value(), &Measured::calibrate_on,
+          .key("calibrate_on", fitted_strategies_value(), &Measured::calibrate_on,
                {.meaning = "The strategies whose rows may be used to fit compute times. All other "
                            "rows are predicted.",
                 .always_written = true})

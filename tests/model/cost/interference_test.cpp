@@ -79,10 +79,12 @@ TEST_CASE("through the host's memory collectives lose little, and kernels start 
   CHECK(beside(law, CollectiveCost{}).per_launch == 0);
   law.strength = 2;
   CHECK(beside(law, collective(0ms, 3ms, 0, 6)).per_launch == Approx(60e-6));
-  // Between nodes bytes go to a NIC, whatever GPUs of a node can do; a CPU launches nothing.
+  // A GPU of its own in each node has a NIC alone beside it; a CPU launches nothing.
   cluster.nodes = 2;
-  CHECK(beside(InterferenceLaw(cluster), collective(0ms, 3ms, 0, 1)).per_launch == 0);
+  cluster.ranks_per_node = 1;
+  CHECK(beside(InterferenceLaw(cluster), collective(0ms, 3ms, 0, 6)).per_launch == 0);
   cluster.nodes = 1;
+  cluster.ranks_per_node = 2;
   cluster.device.synchronous = true;
   CHECK(beside(InterferenceLaw(cluster), collective(0ms, 3ms, 0, 1)).per_launch == 0);
 }

@@ -62,6 +62,35 @@ TEST_CASE("a slow NVLink has no cliff", "[model][port_law]") {
   }
 }
 
+TEST_CASE("a NIC carries no more than a slot of its node's PCIe generation", "[model][port_law]") {
+  // One card for eight A100 sits in a PCIe 4.0 x16 slot, of whose 31.5 GB/s GPUs are known to reach
+  // 0.82: 25.83 GB/s. A tree between two nodes sends every byte through it once.
+  const double slot_ms = static_cast<double>(GiB.count) / (0.82 * 31.5e9) * 1e3;
+  for (const double gigabits : {400.0, 800.0, 1600.0})
+    CHECK(ms_of_all_reduce(two_a100_nodes(gigabits), GiB) ==
+          Approx(ms_of_all_reduce(two_a100_nodes(400), GiB)).epsilon(1e-9));
+  CHECK(ms_of_all_reduce(two_a100_nodes(800), GiB) >= slot_ms);
+  CHECK(ms_of_all_reduce(two_a100_nodes(800), GiB) == Approx(slot_ms).epsilon(0.05));
+  // 200 Gbit/s fit: 0.92 of 25 GB/s.
+  const double line_ms = static_cast<double>(GiB.count) / (0.92 * 25e9) * 1e3;
+  CHECK(ms_of_all_reduce(two_a100_nodes(200), GiB) == Approx(line_ms).epsilon(0.05));
+  // Between the two a wider line is never slower.
+  double before = 1e9;
+  for (double gigabits = 150; gigabits < 400; gigabits += 10) {
+    const double time = ms_of_all_reduce(two_a100_nodes(gigabits), GiB);
+    CHECK(time <= before);
+    before = time;
+  }
+  // Two cards have two slots, and PCIe 5 carries 400 Gbit/s.
+  Cluster two_cards = two_a100_nodes(400);
+  two_cards.inter_node.nics = 2;
+  CHECK(ms_of_all_reduce(two_cards, GiB) < 0.55 * ms_of_all_reduce(two_a100_nodes(400), GiB));
+  const auto hopper = [](double gigabytes) {
+    return sweeps::nodes(2, eight_hoppers(), 1, gigabytes);
+  };
+  CHECK(ms_of_all_reduce(hopper(50), GiB) < 0.55 * ms_of_all_reduce(hopper(25), GiB));
+}
+
 TEST_CASE("a link's latency counts", "[model][port_law]") {
   Cluster cluster = two_a100_nodes(100);
   const auto with = [&](Duration inside, Duration between) {

@@ -110,3 +110,50 @@ TEST_CASE("kernels beside what crosses a host's memory are slower the slower the
   CHECK(beside(between).compute_bound == Approx(8.0 / 5));
   CHECK(beside(between).per_launch == Approx(15e-6));
 }
+
+TEST_CASE("between nodes GPUs go through the host's memory no faster than in one node",
+          "[model][port_law]") {
+  // The hop in the node is the same: 2.6 GB/s on the bus, whatever the NICs carry.
+  for (const int nodes : {2, 3, 4, 16})
+    for (const int gpus : {2, 4, 8}) {
+      const Cluster several = sweeps::nodes(nodes, geforce(gpus, 31.5), gpus, 12.5);
+      CHECK(bus_gigabytes(several, GiB) == Approx(2.6).epsilon(0.02));
+      CHECK(bus_gigabytes(several, GiB) <= bus_gigabytes(geforce(gpus, 31.5), GiB));
+    }
+  // The lanes are no wider either: two RTX 5090 in a node.
+  const Cluster one = sweeps::node(120, 2, LinkKind::pcie, 63);
+  CHECK(bus_gigabytes(sweeps::nodes(2, one, 2, 100), GiB) <= bus_gigabytes(one, GiB));
+  // A narrower network bounds it all the same: a ring by 0.92 of 1.25 GB/s.
+  const Cluster narrow = sweeps::nodes(2, geforce(4, 31.5), 1, 1.25);
+  CHECK(bus_gigabytes(sweeps::forced(narrow, NcclAlgorithm::ring), GiB) ==
+        Approx(0.92 * 1.25).epsilon(0.02));
+  // Nor is it faster over a network that does not say its kind.
+  const Cluster plain = sweeps::nodes(2, geforce(4, 31.5), 1, 12.5, LinkKind::plain);
+  CHECK(CollectiveLaw(plain).name() == std::string("alpha-beta"));
+  CHECK(bus_gigabytes(plain, GiB) == Approx(2.6).epsilon(0.02));
+  // A GPU of its own in each node has no such hop.
+  CHECK(bus_gigabytes(sweeps::nodes(2, geforce(1, 31.5), 1, 12.5), GiB) > 10);
+}
+
+TEST_CASE("between nodes what crosses a host's memory slows kernels as in one node",
+          "[model][interference]") {
+  const auto beside = [](const Cluster& cluster, double gigabytes) {
+    CollectiveCost cost;
+    cost.transfer = std::chrono::milliseconds{10};
+    cost.bus = gigabytes_per_second(gigabytes);
+    return InterferenceLaw(CalibratedCluster{cluster}).beside(cost, MiB);
+  };
+  const Cluster one = geforce(4, 31.5), two = sweeps::nodes(2, one, 1, 12.5);
+  for (const double rate : {2.6, 4.0, 6.0}) {
+    CHECK(beside(two, rate).compute_bound == Approx(beside(one, rate).compute_bound));
+    CHECK(beside(two, rate).communication == Approx(beside(one, rate).communication));
+    CHECK(beside(two, rate).per_launch == Approx(beside(one, rate).per_launch));
+  }
+  // Where the network lets through half of 2.6 GB/s, the host is at work half of the time: a kernel
+  // runs half of it at full speed.
+  const double speed = 1 / beside(one, 2.6).compute_bound;
+  CHECK(beside(two, 1.3).compute_bound == Approx(1 / (0.5 + 0.5 * speed)));
+  CHECK(beside(two, 1.3).per_launch == Approx(beside(one, 2.6).per_launch / 2));
+  // A GPU of its own in each node has no such hop.
+  CHECK(beside(sweeps::nodes(2, geforce(1, 31.5), 1, 12.5), 2.6).compute_bound == 1);
+}

@@ -195,6 +195,13 @@ bool network_is_idle(const CalibratedCluster& cluster, Bytes most) {
   return true;
 }
 
+/// Is a NIC's line near what its slot carries, or beyond? Far below it the network is never idle.
+bool is_near_slot(const CalibratedCluster& cluster) {
+  constexpr double near = 0.8;
+  const double slot = slot_line_rate(cluster);
+  return slot > 0 && slowest_nic(cluster).bytes_per_second > near * slot;
+}
+
 /// What bounds all-reduces between nodes, if the network does not.
 void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario) {
   const CalibratedCluster& cluster = scenario.cluster;
@@ -204,6 +211,8 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
   std::string port;
   if (bound == CollectiveBound::pcie)
     port = "a GPU's PCIe, its way to the NICs,";
+  else if (bound == CollectiveBound::port && through_host(cluster))
+    port = "the host's memory, through which GPUs of a node reach each other,";
   else if (bound == CollectiveBound::port && cluster.intra_node.kind == LinkKind::pcie)
     port = fmt::format("a GPU's PCIe ({}), which it shares with its node,",
                        name_of_link(cluster.intra_node));
@@ -211,6 +220,8 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
     port = fmt::format("a {}'s port to its node ({})",
                        cluster.device.compute_capability > 0 ? "GPU" : "rank",
                        name_of_link(cluster.intra_node));
+  else if (bound == CollectiveBound::nic && is_near_slot(cluster))
+    port = fmt::format("a card's PCIe slot ({})", to_string(Bandwidth{slot_line_rate(cluster)}));
   else if (bound == CollectiveBound::memory)
     port = "a host's memory, which copies and adds up,";
   else
@@ -218,14 +229,16 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
   if (!network_is_idle(cluster, scenario.workload.gradient_size())) return;
   const int nics = nics_per_node(cluster);
   notes.push_back(fmt::format(
-      "{} bounds all-reduces of 1 MiB and more, not the {} of a node ({}): a faster network would "
-      "not make them shorter",
+      "{} bounds all-reduces of 1 MiB and more, not the {} of a node ({}): a network of more "
+      "bandwidth "
+      "would not make them shorter",
       port, nics == 1 ? "NIC" : fmt::format("{} NICs", nics), name_of_link(cluster.inter_node)));
 }
 
-/// What is taken of nodes that differ.
+/// What is taken of nodes that differ, where a law prices all-reduces between them.
 void add_unequal_nodes(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
-  if (cluster.ranks_per_node.equal()) return;
+  if (cluster.ranks_per_node.equal() || CollectiveLaw(cluster).name() == std::string("table"))
+    return;
   notes.push_back(
       fmt::format("nodes of {} ranks: the narrowest is taken to set the pace between nodes, which "
                   "no known measurement confirms",

@@ -1,5 +1,8 @@
 #include "tools/report/reports/cluster_report.hpp"
 
+#include <optional>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include "model/base/printable.hpp"
@@ -8,6 +11,7 @@
 #include "model/cost/collective_ports.hpp"
 #include "model/cost/cost_model.hpp"
 #include "model/cost/interference.hpp"
+#include "model/cost/port_law.hpp"
 #include "tools/report/records/cluster_fields.hpp"
 #include "tools/report/reports/rank_exceptions.hpp"
 
@@ -25,6 +29,34 @@ Bandwidth line_rate(const CalibratedCluster& cluster) {
   const int ranks = cluster.ranks_per_node.largest();  // of the node whose devices share the most
   if (cluster.nodes == 1) return ranks > 1 ? port : Bandwidth{};
   return {port.bytes_per_second * nics_of_node(cluster, ranks) / ranks};
+}
+
+/// What large messages reach on the bus where GPUs of a node reach each other through the host's
+/// memory and that is less than the link's line carries; none elsewhere.
+std::optional<Bandwidth> reached_through_host(const CalibratedCluster& cluster) {
+  if (!crosses_host(cluster) || cluster.ranks() == 1 ||
+      CollectiveLaw(cluster).name() != std::string("nccl"))
+    return std::nullopt;
+  const Bandwidth reached = bus_through_host(cluster);
+  const double lines = cluster.nodes == 1 ? 1 : nics_per_node(cluster);
+  return reached.bytes_per_second < lines * deciding_link(cluster).bandwidth.bytes_per_second
+             ? std::optional(reached)
+             : std::nullopt;
+}
+
+/// "450 GB/s of line rate per GPU".
+std::string rate_text(const CalibratedCluster& cluster) {
+  const Bandwidth rate = line_rate(cluster);
+  if (!(rate.bytes_per_second > 0)) return "line rate not known";
+  const std::string_view one = cluster.device.compute_capability > 0 ? "GPU" : "device";
+  const bool is_reached = deciding_link(cluster).carries == 1;
+  const std::optional<Bandwidth> memory = reached_through_host(cluster);
+  if (memory && is_reached && cluster.nodes == 1)
+    return fmt::format("{} that large messages reach per {}", to_string(*memory), one);
+  return fmt::format(
+      "{} {} per {}{}", to_string(rate), is_reached ? "that large messages reach" : "of line rate",
+      one,
+      memory ? fmt::format(", but large messages reach {} on the bus", to_string(*memory)) : "");
 }
 
 /// Is the number of NICs of a node known, or a rule of its kind of network? Nothing tells it of a
@@ -72,14 +104,6 @@ std::string name_of_link(const Link& link) {
 
 std::string cluster_text(const Scenario& scenario) {
   const CalibratedCluster& cluster = scenario.cluster;
-  const Bandwidth rate = line_rate(cluster);
-  const std::string per_device =
-      rate.bytes_per_second > 0
-          ? fmt::format(
-                "{} {} per {}", to_string(rate),
-                deciding_link(cluster).carries == 1 ? "that large messages reach" : "of line rate",
-                cluster.device.compute_capability > 0 ? "GPU" : "device")
-          : "line rate not known";
   const RanksPerNode& ranks = cluster.ranks_per_node;
   std::string inside;
   if (ranks.largest() > 1) inside = " by " + name_of_link(cluster.intra_node);
@@ -98,8 +122,8 @@ std::string cluster_text(const Scenario& scenario) {
                 : "; nodes by " + name_of_link(cluster.inter_node);
   }
   if (cluster.ranks() > 1)
-    text += fmt::format(", {}; all-reduce law: {}{}", per_device, CollectiveLaw(cluster).name(),
-                        measured_over(cluster));
+    text += fmt::format(", {}; all-reduce law: {}{}", rate_text(cluster),
+                        CollectiveLaw(cluster).name(), measured_over(cluster));
   text += kernels_text(cluster);
   if (const std::string slowest = slowest_rank_text(scenario); !slowest.empty())
     text += "; " + slowest;
@@ -136,6 +160,9 @@ std::string assumed_interference_text(const Scenario& scenario) {
   const CalibratedCluster& cluster = scenario.cluster;
   const bool measured = cluster.calibration && !cluster.calibration->interference.empty();
   if (!over_nics(cluster) || measured || cluster.interference) return "";
+  if (crosses_host(cluster))
+    return "an all-reduce between nodes is assumed to slow kernels as through the host's memory of "
+           "one node (cluster.interference is not given)";
   return fmt::format(
       "an all-reduce over NICs is assumed to lose {:.0f} % of its bandwidth beside kernels, as "
       "over PCIe (cluster.interference is not given){}",

@@ -68,9 +68,16 @@ bool is_felt(const Scenario& scenario, const Settings& settings, std::string_vie
 std::string idle_note(const Scenario& scenario, const Settings& settings, const std::string& path,
                       std::string_view whose) {
   const std::string key = path.substr(path.find('.') + 1);  // without "cluster."
-  if (!is_felt(scenario, settings, path))
+  if (!is_felt(scenario, settings, path)) {
+    if (key == "intra_node" && scenario.cluster.nodes > 1)
+      return fmt::format(
+          "{} has no effect on these steps: all-reduces are taken from {} measured table; it "
+          "prices "
+          "the step of one node alone",
+          key, whose);
     return fmt::format("{} has no effect: all-reduces are taken from {} measured table", key,
                        whose);
+  }
   return fmt::format(
       "{} changes no all-reduce, as these are taken from {} measured table, only how much "
       "all-reduces and kernels slow each other: NCCL opens more channels over some links than over "

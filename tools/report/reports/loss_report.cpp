@@ -60,8 +60,10 @@ Table loss_table(const Comparison& run, const std::vector<StepLoss>& losses) {
   if (input) table.notes += "input: the wait for batches, which a node makes for all its ranks\n";
   if (const std::string slowest = slowest_rank_text(run.scenario); !slowest.empty())
     table.notes += "slowest rank: " + slowest + "\n";
-  if (const std::string exceptions = exceptions_text(run.scenario.cluster); !exceptions.empty())
-    table.notes += "slowest rank: " + exceptions + "\n";
+  if (const std::string ranks = slow_ranks_text(run.scenario.cluster); !ranks.empty())
+    table.notes += "slowest rank: " + ranks + "\n";
+  if (const std::string nics = slow_nics_text(run.scenario.cluster); !nics.empty())
+    table.notes += "transfer: " + nics + "\n";
   if (const std::string assumed = assumed_interference_text(run.scenario); !assumed.empty())
     table.notes += "interference: " + assumed + "\n";
   return table;

@@ -25,21 +25,40 @@ std::string pace_text(const RankException& exception) {
   return pause.empty() ? compute : compute + " and " + pause;
 }
 
-/// "rank 5 computes 1.3 times as long", "the NICs of node 3 carry 12.5 GB/s".
-std::string exception_text(const CalibratedCluster& cluster, const RankException& exception) {
+/// "rank 5 computes 1.3 times as long"; "" of one that names NICs alone.
+std::string pace_of_ranks(const RankException& exception) {
+  if (exception.nic && !exception.computes_otherwise()) return "";
+  return fmt::format("{}{} {}",
+                     !exception.node       ? ""
+                     : exception.ranks > 1 ? "the ranks of "
+                                           : "the rank of ",
+                     name_of(exception), pace_text(exception));
+}
+
+/// "the NICs of node 3 carry 12.5 GB/s, which sets the pace of the network"; "" where none do.
+std::string nics_text(const CalibratedCluster& cluster, const RankException& exception) {
+  if (!exception.nic || !why_nic_idles(cluster, *exception.nic).empty()) return "";
+  return fmt::format("the NICs of {} carry {}, which sets the pace of the network",
+                     name_of(exception), to_string(*exception.nic));
+}
+
+/// What `text_of` says of each exception, the first of many; "" where it says nothing.
+template <typename TextOf>
+std::string first_of(const CalibratedCluster& cluster, const TextOf& text_of) {
+  constexpr int most = 6;
   std::string text;
-  if (exception.computes_otherwise() || !exception.nic)
-    text = fmt::format("{}{} {}",
-                       !exception.node       ? ""
-                       : exception.ranks > 1 ? "the ranks of "
-                                             : "the rank of ",
-                       name_of(exception), pace_text(exception));
-  if (!exception.nic) return text;
-  return text + fmt::format("{}the NICs of {} carry {}{}", text.empty() ? "" : " and ",
-                            name_of(exception), to_string(*exception.nic),
-                            why_nic_idles(cluster, *exception.nic).empty()
-                                ? ", which sets the pace of the network"
-                                : "");
+  int said = 0, more = 0;
+  for (const RankException& exception : cluster.exceptions) {
+    const std::string one = text_of(exception);
+    if (one.empty()) continue;
+    if (said == most) {
+      ++more;
+      continue;
+    }
+    ++said;
+    text += (text.empty() ? "" : "; ") + one;
+  }
+  return more == 0 ? text : text + fmt::format("; and {} more", more);
 }
 
 }  // namespace
@@ -54,13 +73,19 @@ std::string why_nic_idles(const CalibratedCluster& cluster, Bandwidth nic) {
 }
 
 std::string exceptions_text(const CalibratedCluster& cluster) {
-  constexpr std::size_t most = 6;
-  std::string text;
-  for (std::size_t i = 0; i < cluster.exceptions.size(); ++i) {
-    if (i == most) return text + fmt::format("; and {} more", cluster.exceptions.size() - most);
-    text += (text.empty() ? "" : "; ") + exception_text(cluster, cluster.exceptions[i]);
-  }
-  return text;
+  return first_of(cluster, [&](const RankException& exception) {
+    const std::string ranks = pace_of_ranks(exception), nics = nics_text(cluster, exception);
+    return ranks + (ranks.empty() || nics.empty() ? "" : " and ") + nics;
+  });
+}
+
+std::string slow_ranks_text(const CalibratedCluster& cluster) {
+  return first_of(cluster, pace_of_ranks);
+}
+
+std::string slow_nics_text(const CalibratedCluster& cluster) {
+  return first_of(cluster,
+                  [&](const RankException& exception) { return nics_text(cluster, exception); });
 }
 
 Record exception_record(const RankException& exception) {
