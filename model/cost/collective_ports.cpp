@@ -5,6 +5,9 @@
 namespace ddpsim {
 namespace {
 
+/// Compute capabilities of Blackwell's data-centre GPUs: from the first to the first behind them.
+constexpr int first_with_own_cards = 100, first_in_slots_again = 120;
+
 double line_rate(const Link& link) {
   return (link.bandwidth.bytes_per_second > 0 ? link.bandwidth : link.nccl_bandwidth)
       .bytes_per_second;
@@ -80,10 +83,12 @@ double pcie_line_rate(int compute_capability) {
 }
 
 double slot_line_rate(const Cluster& cluster) {
+  const int capability = cluster.device.compute_capability;
+  if (capability >= first_with_own_cards && capability < first_in_slots_again) return 0;
   switch (cluster.inter_node.kind) {
     case LinkKind::ethernet:
     case LinkKind::infiniband:
-      return std::max(pcie_rate(cluster), pcie_line_rate(cluster.device.compute_capability));
+      return std::max(pcie_rate(cluster), pcie_line_rate(capability));
     case LinkKind::plain:
     case LinkKind::nvlink:
     case LinkKind::pcie:

@@ -44,8 +44,9 @@ Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algo
 double pcie_line_rate(int compute_capability);
 
 /// Bytes per second of the PCIe slot of a node's NICs, of the generation of its GPUs' PCIe or of
-/// the link inside the node, if that is a later one. 0: a network of no kind, which need not be a
-/// card.
+/// the link inside the node, if that is a later one. 0: not known, of a network of no kind, which
+/// need not be a card, and of Blackwell's data-centre systems, some of whose cards (ConnectX-8)
+/// have lanes of PCIe 6.
 double slot_line_rate(const Cluster& cluster);
 
 /// Bytes of a ring through each of its hops for a byte of the collective.

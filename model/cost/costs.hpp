@@ -34,8 +34,8 @@ struct Costs {
 /// not its launches, its copies to and from the host, or what its communication threads do.
 Costs slowed_down(const Schedule& schedule, Costs costs, double factor);
 
-/// The kernel by which the share `at` of all that the tasks [begin, end) compute is enqueued (with 0
-/// the first kernel, with 1 the last); `end` if they compute nothing.
+/// The kernel by which the share `at` of all that the tasks [begin, end) compute is enqueued: with
+/// 0 the first, with 1 the last; `end` if they compute nothing.
 std::size_t kernel_at(const Schedule& schedule, const Costs& costs, double at, std::size_t begin,
                       std::size_t end);
 

@@ -39,8 +39,8 @@ struct Fit {
 ///      factor, so that its step is as measured. The optimizer, copies and divisions stay the law's
 ///      otherwise; they do not scale with batch.
 ///   3. interference strength: from an `overlap` row, so that its step is as measured.
-/// The first row of a kind counts; rows without a use (has_use) are left alone. Each number has bounds, far
-/// beyond anything plausible; where one is met, a note says so.
+/// The first row of a kind counts; rows without a use (has_use) are left alone. Each number has
+/// bounds, far beyond anything plausible; where one is met, a note says so.
 Fit fit(std::span<const CalibrationRow> rows);
 
 /// Is anything fitted to a row of this strategy? Beside a row of `none`, to whose step computation

@@ -1,8 +1,6 @@
 #include "sim/tune/recommend.hpp"
 
 #include <algorithm>
-#include <iterator>
-#include <numeric>
 #include <tuple>
 
 #include "sim/tune/parallel.hpp"
@@ -39,19 +37,23 @@ std::size_t smallest_buckets(const TuneOptions& options, const std::vector<Choic
   return chosen;
 }
 
-/// `among`: some of the candidates, by their indices.
+/// Of those that are as good as the best one of the fewest buckets that pays, if one does.
+template <typename Pays>
 std::size_t least_regret(const std::vector<Choice>& candidates, const std::vector<double>& regrets,
-                         const std::vector<std::size_t>& among) {
-  std::size_t best = among.front();
-  for (const std::size_t i : among)
+                         const Pays& pays) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < candidates.size(); ++i)
     if (std::pair(regrets[i], candidates[i].step) < std::pair(regrets[best], candidates[best].step))
       best = i;
   std::size_t chosen = best;
-  for (const std::size_t i : among)
-    if (regrets[i] <= regrets[best] + indistinguishable &&
-        candidates[i].step <= scaled(candidates[best].step, 1 + indistinguishable) &&
-        candidates[i].buckets.size() < candidates[chosen].buckets.size())
-      chosen = i;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (regrets[i] > regrets[best] + indistinguishable ||
+        candidates[i].step > scaled(candidates[best].step, 1 + indistinguishable))
+      continue;
+    const bool better = pays(i), good = pays(chosen);
+    const bool fewer = candidates[i].buckets.size() < candidates[chosen].buckets.size();
+    if (better == good ? fewer : better) chosen = i;
+  }
   return chosen;
 }
 
@@ -90,12 +92,9 @@ Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneO
       if (times[c][i] >= advice.corners[c].standard) return false;
     return true;
   };
-  std::vector<std::size_t> all(candidates.size()), paying;
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  std::ranges::copy_if(all, std::back_inserter(paying), pays);
   const std::size_t chosen = options.objective == Objective::memory
                                  ? smallest_buckets(options, candidates)
-                                 : least_regret(candidates, regrets, paying.empty() ? all : paying);
+                                 : least_regret(candidates, regrets, pays);
   advice.choice = candidates[chosen];
   for (std::size_t c = 0; c < advice.corners.size(); ++c)
     advice.corners[c].recommended = times[c][chosen];

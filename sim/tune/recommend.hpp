@@ -13,11 +13,10 @@ namespace ddpsim {
 /// Without uncertainty the one that is best by the objective. With it, all-reduces and everything
 /// that computes are taken to be as told, faster and slower, in every combination; in each the
 /// regret of a cap is its step over the shortest of all candidates and, if it is allowed, the
-/// default, less 1. A cap pays if it gains more than `noise`, and something in every combination.
-/// Of those that pay (of all, where none does) the choice has the least greatest regret. Steps
-/// within 0.1 % count as equal: there the fewest buckets win, which pay least for what no
-/// prediction holds. `steps` are those of the candidates, at
-/// `costs`.
+/// default, less 1. The choice has the least greatest regret. Steps within 0.1 % count as equal:
+/// there those win that pay, and of them the fewest buckets, which pay least for what no prediction
+/// holds. A cap pays if it gains more than `noise`, and something in every combination. `steps` are
+/// those of the candidates, at `costs`.
 Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneOptions& options,
                  const std::vector<Choice>& candidates, const Choice& standard,
                  bool standard_allowed);

@@ -69,8 +69,8 @@ auto uninterrupted(Call call) {
   return result;
 }
 
-/// Connects a socket; a connection that a signal interrupts is made meanwhile. Returns errno's value
-/// of what went wrong, 0 of nothing.
+/// Connects a socket; what a signal interrupts goes on meanwhile. Returns errno's value of what
+/// went wrong, 0 of nothing.
 int connect_to(int client, const sockaddr_in& address) {
   if (connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return 0;
   if (errno != EINTR) return errno;

@@ -239,7 +239,7 @@ TEST_CASE("what real ranks cannot be made is refused", "[tools][exceptions]") {
                    "rank 1: real ranks can be made slower and not quicker: expected a compute of "
                    "at least 1, got 0.5"},
         std::tuple{"[{rank: 1, compute: 2}]", "1",
-                   "rank 1: one rank at least of the 1 that runs has to be no exception"}}) {
+                   "rank 1: expected a rank from 0 to 0, for 1 rank runs"}}) {
     CAPTURE(list);
     const Outcome refused = validated(scratch, list, {"--ranks", ranks});
     CHECK(refused.code == 2);

@@ -17,7 +17,7 @@ namespace ddpsim {
 std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
                                           const std::vector<Setting>& settings = {});
 
-/// Which of `rows` calibrate: the first of each strategy in `strategies`, if it has a use (fit.hpp).
+/// Which of `rows` calibrate: the first of each strategy in `strategies`, if it has a use.
 std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows,
                               const std::vector<Strategy>& strategies);
 

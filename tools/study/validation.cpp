@@ -1,18 +1,15 @@
 #include "tools/study/validation.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "backend/measure/measure_step.hpp"
 #include "backend/measure/steal.hpp"
-#include "model/base/index.hpp"
 #include "model/ddp/build_schedule.hpp"
 #include "model/schedule/fingerprint.hpp"
 #include "model/schedule/variants.hpp"
-#include "model/timeline/why.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "sim/predict/predict.hpp"
 #include "tools/study/expected_gradients.hpp"
@@ -52,41 +49,6 @@ StepMetrics median_of(const std::vector<StepMetrics>& samples) {
   return result;
 }
 
-/// The ranks with inputs that are no exceptions; all with inputs, if there are no others.
-std::vector<int> typical_ranks(const Schedule& schedule, const Cluster& cluster, int ranks) {
-  std::vector<int> all, typical;
-  for (int rank = 0; rank < ranks; ++rank) {
-    if (!schedule.has_inputs(rank)) continue;
-    all.push_back(rank);
-    if (exception_of(cluster.exceptions, rank) == nullptr) typical.push_back(rank);
-  }
-  return typical.empty() ? all : typical;
-}
-
-/// What is waited for ranks in all, by their names.
-using Waits = std::map<std::string, Duration>;
-
-void add_waits(Waits& waits, const std::vector<std::string>& names,
-               const std::vector<WaitForRank>& of_step) {
-  for (const WaitForRank& wait : of_step) waits[names.at(at(wait.rank))] += wait.waited;
-}
-
-/// The rank that was waited for longest, and for how long in each of so many steps.
-std::optional<LateRank> latest_of(const Waits& waits, std::size_t steps) {
-  if (waits.empty()) return std::nullopt;
-  const auto longest =
-      std::ranges::max_element(waits, {}, [](const auto& each) { return each.second; });
-  return LateRank{longest->first, longest->second / static_cast<std::int64_t>(steps)};
-}
-
-/// Whom the buckets of the predicted step wait for.
-std::optional<LateRank> predicted_late(const Scenario& scenario, const Step& step) {
-  Waits waits;
-  if (const std::vector<std::string> names = names_of_ranks(scenario, step); !names.empty())
-    add_waits(waits, names, waits_for_ranks(step.schedule, step.timeline, step.metrics));
-  return latest_of(waits, 1);
-}
-
 /// All timelines of one strategy become its figures; the one in the middle is kept.
 void summarise(std::vector<Timeline> timelines, const Scenario& scenario, ValidatedStep& step) {
   for (Timeline& timeline : timelines) {  // to tell what bounds a step, as the prediction does
@@ -103,12 +65,12 @@ void summarise(std::vector<Timeline> timelines, const Scenario& scenario, Valida
       const Schedule its = schedule_of_rank(step.measured.schedule, rank);
       samples.push_back(measure(its, timeline, rank));
       if (rank != typical.front() || scenario.cluster.exceptions.empty()) continue;
-      add_waits(waits, names_of_real_ranks(scenario.cluster, timeline),
+      waits.add(names_of_real_ranks(scenario.cluster, timeline),
                 waits_for_ranks(its, timeline, samples.back(), rank));
     }
     lengths.push_back(timeline.end.time_since_epoch());
   }
-  step.measured_late = latest_of(waits, timelines.size());
+  step.measured_late = waits.latest(timelines.size());
   step.measured.metrics = median_of(samples);
   step.spread = spread_of(lengths);
   std::sort(timelines.begin(), timelines.end(),
@@ -150,51 +112,7 @@ void predict_all(Validation& validation, const std::vector<Training>& trainings,
     if (kernels) costs.backward_beside_hook = kernels->backward_beside(schedules[s].hook_state);
     step.predicted = predict(costs, trainings[s], schedules[s]);
     step.predicted_parts = break_down(step.predicted.schedule, step.predicted.timeline);
-    step.predicted_late = predicted_late(validation.scenario, step.predicted);
-  }
-}
-
-/// How this rank carries out each schedule: an exception is made slower than it is. It pauses before
-/// the kernel that would be reached on the scenario's own device, for this one's times are measured
-/// meanwhile.
-std::vector<RunOptions> paces_of(const Scenario& scenario, const std::vector<Schedule>& schedules,
-                                 int rank) {
-  std::vector<RunOptions> paces(schedules.size());
-  const RankException* exception = exception_of(scenario.cluster.exceptions, rank);
-  if (exception == nullptr) return paces;
-  const CostModel costs = model_of(scenario).costs;
-  for (std::size_t s = 0; s < schedules.size(); ++s) {
-    const Schedule& schedule = schedules[s];
-    paces[s].compute = exception->compute;
-    paces[s].pause = exception->pause;
-    paces[s].pause_before = static_cast<std::uint32_t>(
-        kernel_at(schedule, costs.price(schedule), exception->at, 0, schedule.tasks.size()));
-  }
-  return paces;
-}
-
-/// Throws InputError for ranks that cannot be made as the scenario says.
-void check_exceptions(const Scenario& scenario) {
-  const Cluster& cluster = scenario.cluster;
-  const auto refuse = [&](const RankException& exception, const std::string& why) {
-    throw InputError(
-        fmt::format("{}: cluster.exceptions: {}: {}", scenario.file, name_of(exception), why));
-  };
-  int different = 0;
-  for (const RankException& exception : cluster.exceptions) {
-    if (!cluster.device.synchronous)
-      refuse(exception, "GPUs keep their own pace: write --set cluster.exceptions=[]");
-    if (exception.nic)
-      refuse(exception,
-             "real NICs keep their rate: take nic out; a link that is slow is measured as it is");
-    if (exception.compute < 1)
-      refuse(exception, fmt::format("real ranks can be made slower and not quicker: expected a "
-                                    "compute of at least 1, got {:g}",
-                                    exception.compute));
-    different += exception.ranks;
-    if (exception.rank + exception.ranks > cluster.ranks() || different == cluster.ranks())
-      refuse(exception, fmt::format("one rank at least of the {} that run{} has to be no exception",
-                                    cluster.ranks(), cluster.ranks() == 1 ? "s" : ""));
+    step.predicted_late = late_rank(validation.scenario, step.predicted);
   }
 }
 

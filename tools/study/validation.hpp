@@ -9,14 +9,9 @@
 #include "model/timeline/breakdown.hpp"
 #include "sim/predict/step.hpp"
 #include "tools/study/grid.hpp"
+#include "tools/study/slowed_ranks.hpp"
 
 namespace ddpsim {
-
-/// The rank for which one that is no exception waits longest, at the buckets' last all-reduces.
-struct LateRank {
-  std::string name;   ///< "rank 5"; "": one that is no exception either
-  Duration waited{};  ///< in a step, all buckets together
-};
 
 /// One strategy (and bucket cap, and what else varies), predicted and run for real.
 struct ValidatedStep {

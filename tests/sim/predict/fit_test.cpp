@@ -62,7 +62,8 @@ TEST_CASE("a fit finds the factors rows were made with", "[sim][calibrate]") {
   CHECK(found.passes.optimizer == 1);
   CHECK(in_us(found.call_overhead) == within_a_percent(in_us(truth.call_overhead)).margin(0.1));
   CHECK(found.interference == within_a_percent(truth.interference));
-  CHECK(found.notes.empty());
+  // A time per collective that is half of the communication may be a link that carries less.
+  CHECK(found.notes.empty() == (truth.call_overhead < 100us));
 }
 
 TEST_CASE("what was fitted predicts the rows it was fitted to", "[sim][calibrate]") {

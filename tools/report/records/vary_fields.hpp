@@ -12,7 +12,8 @@ constexpr Field key_field(std::string_view key, std::string_view label) {
 }
 inline constexpr Field against_first =
     ratio_field("against_first", "against first",
-                "The step over that of the first combination under the same strategy, less 1.", Better::low, signed_percent)
+                "The step over that of the first combination under the same strategy, less 1.",
+                Better::low, signed_percent)
         .with(much)
         .only_for(Audience::people);
 

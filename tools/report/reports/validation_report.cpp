@@ -87,8 +87,8 @@ Table overlap_table(const Validation& validation) {
   return table;
 }
 
-/// Whom the buckets of each strategy wait for: "rank 5, 7.20 ms | rank 5, 7.43 ms". No rows: no rank
-/// is an exception.
+/// Whom buckets of each strategy wait for: "rank 5, 7.20 ms | rank 5, 7.43 ms". No rows: no rank is
+/// an exception.
 Table late_ranks_table(const Validation& validation) {
   Table table{{fields::strategy_in_words, fields::waited_in_words}};
   table.title = "whom a rank that is no exception waits for at its buckets: predicted | measured";

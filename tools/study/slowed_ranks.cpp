@@ -1,0 +1,87 @@
+#include "tools/study/slowed_ranks.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "model/base/index.hpp"
+#include "scenarios/reader/text/input_error.hpp"
+#include "sim/predict/predict.hpp"
+#include "tools/study/names.hpp"
+
+namespace ddpsim {
+
+void check_exceptions(const Scenario& scenario) {
+  const Cluster& cluster = scenario.cluster;
+  const auto refuse = [&](const RankException& exception, const std::string& why) {
+    throw InputError(
+        fmt::format("{}: cluster.exceptions: {}: {}", scenario.file, name_of(exception), why));
+  };
+  int different = 0;
+  for (const RankException& exception : cluster.exceptions) {
+    if (!cluster.device.synchronous)
+      refuse(exception, "GPUs keep their own pace: write --set cluster.exceptions=[]");
+    if (exception.nic)
+      refuse(exception,
+             "real NICs keep their rate: take nic out; a link that is slow is measured as it is");
+    if (exception.compute < 1)
+      refuse(exception, fmt::format("real ranks can be made slower and not quicker: expected a "
+                                    "compute of at least 1, got {:g}",
+                                    exception.compute));
+    if (exception.rank + exception.ranks > cluster.ranks())
+      refuse(exception,
+             fmt::format("expected {} from 0 to {}, for {} rank{}",
+                         exception.node ? "a node with ranks" : "a rank", cluster.ranks() - 1,
+                         cluster.ranks(), cluster.ranks() == 1 ? " runs" : "s run"));
+    different += exception.ranks;
+    if (different == cluster.ranks())
+      refuse(exception, fmt::format("one rank at least of the {} that run{} has to be no exception",
+                                    cluster.ranks(), cluster.ranks() == 1 ? "s" : ""));
+  }
+}
+
+std::vector<RunOptions> paces_of(const Scenario& scenario, const std::vector<Schedule>& schedules,
+                                 int rank) {
+  std::vector<RunOptions> paces(schedules.size());
+  const RankException* exception = exception_of(scenario.cluster.exceptions, rank);
+  if (exception == nullptr) return paces;
+  const CostModel costs = model_of(scenario).costs;
+  for (std::size_t s = 0; s < schedules.size(); ++s) {
+    const Schedule& schedule = schedules[s];
+    paces[s].compute = exception->compute;
+    paces[s].pause = exception->pause;
+    paces[s].pause_before = static_cast<std::uint32_t>(
+        kernel_at(schedule, costs.price(schedule), exception->at, 0, schedule.tasks.size()));
+  }
+  return paces;
+}
+
+std::vector<int> typical_ranks(const Schedule& schedule, const Cluster& cluster, int ranks) {
+  std::vector<int> all, typical;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (!schedule.has_inputs(rank)) continue;
+    all.push_back(rank);
+    if (exception_of(cluster.exceptions, rank) == nullptr) typical.push_back(rank);
+  }
+  return typical.empty() ? all : typical;
+}
+
+void Waits::add(const std::vector<std::string>& names, const std::vector<WaitForRank>& of_step) {
+  for (const WaitForRank& wait : of_step) waited_[names.at(at(wait.rank))] += wait.waited;
+}
+
+std::optional<LateRank> Waits::latest(std::size_t steps) const {
+  if (waited_.empty()) return std::nullopt;
+  const auto longest =
+      std::ranges::max_element(waited_, {}, [](const auto& each) { return each.second; });
+  return LateRank{longest->first, longest->second / static_cast<std::int64_t>(steps)};
+}
+
+std::optional<LateRank> late_rank(const Scenario& scenario, const Step& step) {
+  Waits waits;
+  if (const std::vector<std::string> names = names_of_ranks(scenario, step); !names.empty())
+    waits.add(names, waits_for_ranks(step.schedule, step.timeline, step.metrics));
+  return waits.latest(1);
+}
+
+}  // namespace ddpsim
