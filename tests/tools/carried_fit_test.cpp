@@ -24,7 +24,7 @@ std::string scenario_with(const std::string& measured) {
          measured + "}\n";
 }
 
-const std::string of_none = "calibrate_on: [none], rows: [{strategy: none, step: 90 ms}]";
+const std::string of_none = "calibrate_on: [none], rows: [{strategy: none, step: 70 ms}]";
 const std::string of_naive = "calibrate_on: [naive], rows: [{strategy: naive, step: 95 ms}]";
 const std::string of_one_rank =
     "calibrate_on: [none], rows: [{strategy: none, step: 50 ms, set: {workload.batch: 4, "
@@ -114,7 +114,7 @@ TEST_CASE("the side of pictures is part of what was measured", "[tools][carried_
           .write("s.yaml",
                  "workload: {model: resnet50, batch: 8, dtype: fp32, optimizer: sgd}\n"
                  "cluster: {device: v100, ranks_per_node: 1}\ncompare: [none]\n"
-                 "measured: {calibrate_on: [none], rows: [{strategy: none, step: 90 ms}]}\n")
+                 "measured: {calibrate_on: [none], rows: [{strategy: none, step: 70 ms}]}\n")
           .string();
   CHECK(other_than_measured(read_scenario(file)).empty());
   const auto others = other_than_measured(read_scenario(file, {{"workload.image", "448"}}));

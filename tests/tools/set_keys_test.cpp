@@ -144,7 +144,7 @@ TEST_CASE("another ready cluster keeps the number of nodes, another link the num
   CHECK(answer(file, {"--cluster", own})["cluster"]["nodes"] == 2);  // as that file says
 }
 
-TEST_CASE("--ranks fills whole nodes of a cluster's file as of a ready cluster",
+TEST_CASE("whole nodes of a cluster's file are filled by --ranks as of a ready cluster",
           "[tools][set_keys]") {
   const Scratch scratch;
   const std::string file = scratch.write("s.yaml", of_system).string();

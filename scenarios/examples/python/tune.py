@@ -4,8 +4,8 @@
 import ddpsim
 
 workload = {'workload': {'model': 'resnet50', 'batch': 128, 'dtype': 'fp32', 'optimizer': 'sgd'}}
-cluster = {'device': 'rtx4090', 'nodes': 2, 'ranks_per_node': 2,
-           'intra_node': 'pcie4', 'inter_node': {'latency': '40 us', 'bandwidth': '25 Gbit/s'}}
+cluster = {'device': 'rtx4090', 'nodes': 4, 'ranks_per_node': 1,
+           'inter_node': {'latency': '40 us', 'bandwidth': '25 Gbit/s'}}
 plan = ddpsim.tune({**workload, 'cluster': cluster})
 print(plan)
 
