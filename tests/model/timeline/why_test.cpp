@@ -155,3 +155,28 @@ TEST_CASE(
   history.schedule.works[history.schedule.tasks[4].work].communicator = 1;
   CHECK(why(history).back().previous == Instant{});
 }
+
+TEST_CASE("a rank waits for the last to arrive, exposed or not", "[model][why]") {
+  // This rank's gradients are there at 4 and 10, the other's at 7 and 10; both all-reduces begin
+  // with the later, and behind the first computation goes on.
+  History history({ran(Operation::backward, 0ms, 4ms), ran(Operation::backward, 4ms, 10ms),
+                   reduced(0, 7ms, 9ms, {0}), reduced(1, 10ms, 12ms, {1})},
+                  2);
+  std::vector<TaskTimes> other = history.timeline.ranks[0];
+  other[0].end = other[1].start = Instant{7ms};
+  history.timeline.ranks.push_back(other);
+  const StepMetrics metrics = measure(history.schedule, history.timeline);
+  REQUIRE(metrics.buckets[0].exposed == 0ms);
+  const auto waits = waits_for_ranks(history.schedule, history.timeline, metrics);
+  REQUIRE(waits.size() == 2);
+  CHECK(waits[0].rank == 1);
+  CHECK(waits[0].waited == 3ms);
+  CHECK(waits[1].rank == 0);
+  CHECK(waits[1].waited == 0ms);
+  // The other rank waits for nobody.
+  for (const WaitForRank& wait : waits_for_ranks(
+           history.schedule, history.timeline, measure(history.schedule, history.timeline, 1), 1)) {
+    CHECK(wait.rank == 1);
+    CHECK(wait.waited == 0ms);
+  }
+}
