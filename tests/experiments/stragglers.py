@@ -2,7 +2,7 @@
 """Are ranks that differ predicted? Steps of two real ranks of which one is made slower.
 
 On two hosts of tests/links/hosts (needs root), `ddpsim validate` calibrates equal ranks, makes one
-of them slower as cluster.exceptions says, and predicts and measures each strategy. Five minutes:
+of them slower as cluster.exceptions says, and predicts and measures each strategy. Ten minutes:
 
     tests/experiments/stragglers.py --json tests/experiments/results/stragglers.json
 
