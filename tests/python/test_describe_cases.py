@@ -314,3 +314,24 @@ def test_an_eager_gpt2_takes_what_a_course_says_it_takes(tmp_path, flags, comput
         'cluster.device': 'a100-80', 'cluster.nodes': 1, 'cluster.ranks_per_node': 1,
         'compare': ['none'], **({'workload.compute': compute} if compute else {})})
     assert step.record['results'][0]['step_ms'] == pytest.approx(published, rel=0.2)
+
+
+def described_layer(**settings):
+    return describe(torch.nn.Linear(4, 4), torch.zeros(2, 4),
+                    lambda model, batch: model(batch).sum(), **settings)
+
+
+@pytest.mark.parametrize('optimizer', [None, 'sgd'])
+def test_a_step_that_updates_nothing_is_noted(optimizer):
+    notes = described_layer(optimizer=optimizer).notes
+    assert any('updates nothing' in note for note in notes) == (optimizer is None)
+
+
+@pytest.mark.parametrize('device', ['cpu', 'cuda'])
+def test_a_description_for_a_cpu_is_noted_on_a_gpu(program, tmp_path, device):
+    file = tmp_path / 'model.yaml'
+    described_layer(optimizer='sgd', device=device).save(file)
+    done = subprocess.run([program, 'run', file, '--device', 'h100-sxm', '--ranks', '2', '--link',
+                           'nvlink4'], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert ('was described as PyTorch runs on a CPU' in done.stderr) == (device == 'cpu')

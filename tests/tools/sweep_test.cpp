@@ -677,6 +677,11 @@ TEST_CASE("where nothing fits the memory, what would fit is computed", "[tools][
     return std::stoi(outcome.err.substr(at));
   };
   const int batch = advice({"run", first_example, "--set", "workload.batch=256"});
+  // A step of `none` takes less and trains nothing: what is named is of the others.
+  CHECK_THAT(
+      ddpsim({"run", first_example, "--set", "workload.batch=256", "--set", "compare=[none,naive]"})
+          .err,
+      Catch::Contains("no strategy that is compared (naive) fits 40 GiB: the least takes"));
   const auto fits = [](int samples) {
     const Json run = ddpsim({"run", first_example, "--json", "-", "--set",
                              "workload.batch=" + std::to_string(samples)})

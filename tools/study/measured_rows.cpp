@@ -33,6 +33,11 @@ std::string kind_of_link(const Cluster& cluster) {
   return std::string(name_of(deciding_link(cluster).kind));
 }
 
+bool has_row(const std::vector<CalibrationRow>& rows, Strategy strategy) {
+  return std::ranges::any_of(
+      rows, [&](const CalibrationRow& row) { return row.row->strategy == strategy; });
+}
+
 }  // namespace
 
 std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
@@ -67,10 +72,7 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
 
 std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows,
                               const std::vector<Strategy>& strategies) {
-  const bool beside_none = contains(strategies, Strategy::none) &&
-                           std::ranges::any_of(rows, [](const CalibrationRow& row) {
-                             return row.row->strategy == Strategy::none;
-                           });
+  const bool beside_none = contains(strategies, Strategy::none) && has_row(rows, Strategy::none);
   std::vector<Strategy> seen;
   std::vector<bool> chosen;
   for (const CalibrationRow& row : rows) {
@@ -90,14 +92,8 @@ Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<Strate
   Fit fitted = fit(calibration);
   if (calibration.empty())
     fitted.notes.emplace_back("no row to calibrate on, so predictions come from the laws alone");
-  const auto given = [&](Strategy strategy) {
-    return contains(strategies, strategy) &&
-           std::ranges::any_of(
-               rows, [&](const CalibrationRow& row) { return row.row->strategy == strategy; });
-  };
-  const bool naive_fits = std::ranges::any_of(
-      calibration, [](const CalibrationRow& row) { return row.row->strategy == Strategy::naive; });
-  if (given(Strategy::none) && given(Strategy::naive) && !naive_fits)
+  if (contains(strategies, Strategy::naive) && has_row(rows, Strategy::naive) &&
+      !has_row(calibration, Strategy::naive))
     fitted.notes.emplace_back(
         "nothing is fitted to the naive row, which is predicted: computation is fitted to the row "
         "of none, and communication to a naive row with its `communication: TIME`");
