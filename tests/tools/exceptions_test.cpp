@@ -255,6 +255,26 @@ TEST_CASE("what real ranks cannot be made is refused", "[tools][exceptions]") {
   CHECK_THAT(nic.err, Catch::Contains("node 1: real NICs keep their rate: take nic out"));
 }
 
+TEST_CASE("another cluster takes the exceptions and the price with it, of any kind of workload",
+          "[tools][exceptions]") {
+  const Scratch scratch;
+  for (const std::string workload :
+       {std::string("{model: gpt2, batch: 2, sequence: 256}"),
+        "{model: " + std::string(DDPSIM_TEST_DATA) + "/descriptions/gpt2.yaml}"}) {
+    CAPTURE(workload);
+    const auto file =
+        scratch.write("s.yaml", "workload: " + workload +
+                                    "\ncluster: {system: dgx-h100, nodes: 2, price: 3 "
+                                    "USD/h, exceptions: [{node: 1, nic: 10 GB/s}]}\n");
+    const Outcome outcome = ddpsim({"run", file.string(), "--cluster", "dgx-b200"});
+    REQUIRE(outcome.code == 0);
+    for (const std::string key : {"exceptions", "price"})
+      CHECK_THAT(outcome.err, Catch::Contains("cluster." + key +
+                                              " of the scenario's own cluster is "
+                                              "left out"));
+  }
+}
+
 TEST_CASE("a trace shows the exceptions by their ranks", "[tools][exceptions]") {
   const Scratch scratch;
   const auto ranks = [&](const Words& flags) {

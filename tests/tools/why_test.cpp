@@ -113,7 +113,7 @@ TEST_CASE("of two causes either of which would be hidden none is told as nothing
   CHECK(why["what_if"][1]["step_ms"].get<double>() == Approx(result["step_ms"].get<double>() - 1));
   CHECK_THAT(ddpsim({"run", file, "--why", "--wide"}).out,
              Catch::Contains("\nwhat either of two causes would take away counts half for each, so "
-                             "that a change below may save more than the part here\n"));
+                             "that a change below may save more or less than the part here\n"));
 }
 
 TEST_CASE("a handover is a part of what launches cost, wherever they are told", "[tools][why]") {

@@ -181,6 +181,13 @@ std::vector<OtherThanMeasured> other_than_measured(const Scenario& scenario) {
   return std::move(differences).found();
 }
 
+int measured_ranks(const Scenario& scenario) {
+  if (!scenario.measured || !scenario.is_changed) return scenario.cluster.ranks();
+  const auto rows = calibrating_rows(*scenario.measured);
+  return rows.empty() ? scenario.cluster.ranks()
+                      : measured_scenario(scenario, *rows.front()).cluster.ranks();
+}
+
 std::string carried_fit_note(const std::vector<OtherThanMeasured>& others) {
   if (others.empty()) return "";
   std::vector<std::string> measured;

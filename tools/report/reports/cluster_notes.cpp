@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <initializer_list>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -445,9 +446,9 @@ int ranks_of_table(const CalibratedCluster& cluster) {
 std::vector<std::string> cluster_notes(const Scenario& scenario,
                                        const std::vector<Setting>& settings) {
   std::vector<std::string> notes;
-  // A workload profile or description is no scenario, and may be large.
-  if (scenario.batch > 0 && !scenario.described && unreadable(scenario.file).empty())
-    notes = idle_settings(scenario, settings, Yaml::load(scenario.file));
+  if (unreadable(scenario.file).empty())
+    if (Yaml file = Yaml::load(scenario.file); YamlMap(file).has("workload"))  // no bare model
+      notes = idle_settings(scenario, settings, std::move(file));
   if (is_measured(scenario.workload) &&
       (touches(settings, "cluster.device") || is_set(settings, "cluster") ||
        is_set(settings, "cluster.system")))

@@ -56,7 +56,7 @@ Table loss_table(const Comparison& run, const std::vector<StepLoss>& losses) {
       "where no computation hides them;\ncopies: into and out of buckets, divisions, a comm hook's "
       "kernels; launches: the host's time for these and for hooks;\nrest: the host's waits; "
       "negative where a strategy computes less\nwhat either of two causes would take away counts "
-      "half for each, so that a change below may save more than the part here\n";
+      "half for each, so that a change below may save more or less than the part here\n";
   if (input) table.notes += "input: the wait for batches, which a node makes for all its ranks\n";
   if (const std::string slowest = slowest_rank_text(run.scenario); !slowest.empty())
     table.notes += "slowest rank: " + slowest + "\n";

@@ -10,10 +10,16 @@
 #include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/run_report.hpp"
 #include "tools/report/reports/tune_report.hpp"
+#include "tools/study/carried_fit.hpp"
 #include "tools/study/file_notes.hpp"
 #include "tools/study/memory_advice.hpp"
 
 namespace ddpsim {
+namespace {
+
+constexpr int ranks_by_nvswitch = 8;  // of the smallest node that has one
+
+}  // namespace
 
 void add_each_once(std::vector<std::string>& notes, std::vector<std::string> more) {
   for (std::string& line : more)
@@ -54,18 +60,27 @@ std::vector<std::string> scaling_notes(const Comparison& run,
     for (const ScalingPoint& point : curve.points) sizes.insert(point.ranks());
   sizes.erase(1);
   if (sizes.empty()) return notes;
+  const int of_node = cluster.ranks_per_node.largest(), most = *sizes.rbegin();
+  const bool holds_more = cluster.intra_node.nvswitch && ranks_by_nvswitch > of_node;
+  if (cluster.nodes == 1 && holds_more && most > of_node)
+    notes.push_back(
+        fmt::format("--scaling: beyond {0} rank{1} the curve has more nodes of {0} rank{1} each, "
+                    "as the scenario's is: --ranks-per-node says what a node holds",
+                    of_node, of_node == 1 ? "" : "s"));
   const int measured = ranks_of_table(cluster);
   if (measured > 0 && std::ranges::any_of(sizes, [&](int ranks) { return ranks != measured; }))
     notes.push_back(
         fmt::format("--scaling: all-reduces were measured with {} ranks: at other sizes they are "
                     "scaled by the law of a ring, which nobody measured here",
                     measured));
-  if (run.priced.fit && run.priced.fit->rows > 0 &&
-      std::ranges::any_of(sizes, [&](int ranks) { return ranks != cluster.ranks(); }))
-    notes.push_back(
-        fmt::format("--scaling: what was fitted to rows measured on {} ranks is taken at every "
-                    "size: --laws-only leaves it out",
-                    cluster.ranks()));
+  if (run.priced.fit && run.priced.fit->rows > 0) {
+    const int measured_on = measured_ranks(run.scenario);
+    if (std::ranges::any_of(sizes, [&](int ranks) { return ranks != measured_on; }))
+      notes.push_back(
+          fmt::format("--scaling: what was fitted to rows measured on {} rank{} is taken at every "
+                      "size: --laws-only leaves it out",
+                      measured_on, measured_on == 1 ? "" : "s"));
+  }
   for (const RankException& exception : cluster.exceptions) {
     const int needed = exception.rank + 1;
     const auto first = sizes.lower_bound(needed);
