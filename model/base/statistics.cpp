@@ -1,5 +1,6 @@
 #include "model/base/statistics.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace ddpsim {
@@ -14,6 +15,15 @@ double expected_largest(int draws) {
     sum += 1 - std::pow(1 - below, draws) - std::pow(below, draws);
   }
   return sum * width;
+}
+
+double quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const double place = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (place - std::floor(place)) * (values[above] - values[below]);
 }
 
 }  // namespace ddpsim

@@ -138,6 +138,9 @@ struct Cluster {
   std::optional<FixedInterference> interference;  ///< none: the law of interference.hpp
   double skew = 0;  ///< standard deviation of the ranks' computing times, as a share of them
   bool skew_is_usual = false;  ///< nobody said so: it depends on where batches come from
+  /// How much each rank's computing time changes from step to step: the standard deviation, as a
+  /// share of it. None: as a profile's step_spread says, else not at all.
+  std::optional<double> jitter{};
   /// Ranks that are not as the rest of this says, each rank in one of them at most.
   std::vector<RankException> exceptions{};
   Launch launch;

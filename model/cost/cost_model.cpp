@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <stdexcept>
 #include <string_view>
 
@@ -81,7 +82,7 @@ std::array<double, 3> host_factors(const Passes& passes, const PassFactors& fact
 
 SkewSource skew_source(const CalibratedCluster& cluster, double step_spread) {
   if (cluster.calibration && cluster.calibration->slowest_rank > 1) return SkewSource::calibration;
-  if (step_spread > 0) return SkewSource::profile;
+  if (step_spread > 0 && !cluster.jitter) return SkewSource::profile;
   return cluster.skew_is_usual ? SkewSource::assumed : SkewSource::scenario;
 }
 
@@ -90,11 +91,33 @@ std::string_view name_of(SkewSource source) {
   return names[static_cast<std::size_t>(source)];
 }
 
+double RankSpread::together() const {
+  return std::hypot(lasting, changing);
+}
+
+RankSpread rank_spread(const CalibratedCluster& cluster, double step_spread) {
+  const double jitter = cluster.jitter.value_or(0);
+  switch (skew_source(cluster, step_spread)) {
+    case SkewSource::calibration: {
+      const double all = cluster.ranks() == 1 ? 0
+                                              : (cluster.calibration->slowest_rank - 1) /
+                                                    expected_largest(cluster.ranks());
+      return {std::sqrt(std::max(0.0, all * all - jitter * jitter)), jitter};
+    }
+    case SkewSource::profile:
+      return {0, step_spread};
+    case SkewSource::scenario:
+    case SkewSource::assumed:
+      break;
+  }
+  return {cluster.skew, jitter};
+}
+
 double slowest_rank(const CalibratedCluster& cluster, double step_spread) {
   if (cluster.ranks() == 1) return 1;
   if (skew_source(cluster, step_spread) == SkewSource::calibration)
     return cluster.calibration->slowest_rank;
-  const double spread = step_spread > 0 ? step_spread : cluster.skew;
+  const double spread = rank_spread(cluster, step_spread).together();
   return spread == 0 ? 1 : 1 + spread * expected_largest(cluster.ranks());
 }
 

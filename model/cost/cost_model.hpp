@@ -87,17 +87,29 @@ class CostModel {
   CollectiveLaw buffers_;  ///< broadcasts of buffers stay what they are, whatever is fitted
 };
 
-/// How many times as long as a typical rank's the slowest one's computation takes: as measured in
-/// the job itself, where a calibration says so; else as a profile's spread from step to step (0:
-/// unknown) makes likely, else as the cluster's skew does. One rank: 1.
+/// By how much computing times of ranks differ, as standard deviations and as shares of them.
+struct RankSpread {
+  double lasting = 0;   ///< between ranks, the same in every step
+  double changing = 0;  ///< of each rank, from step to step
+
+  double together() const;
+};
+/// As measured in the job itself, where a calibration says so (the part that `jitter` does not
+/// explain lasts); else by the cluster's jitter and skew; where it has no jitter, by a profile's
+/// spread from step to step (0: unknown) in place of both.
+RankSpread rank_spread(const CalibratedCluster& cluster, double step_spread);
+
+/// How many times as long as a typical rank's the slowest one's computation takes, in the mean
+/// of many steps: as measured in the job itself, where a calibration says so; else as is expected
+/// of ranks that differ by rank_spread. One rank: 1.
 double slowest_rank(const CalibratedCluster& cluster, double step_spread);
 
 /// Where the pace of the slowest rank is known from.
 enum class SkewSource : std::uint8_t {
   calibration,  ///< measured in the job itself
   profile,      ///< its spread from step to step
-  scenario,     ///< the cluster's skew, as the scenario says
-  assumed,      ///< the usual skew: nobody said any
+  scenario,     ///< the cluster's skew, as the scenario says, and its jitter
+  assumed,      ///< the usual skew, as nobody said any, and the cluster's jitter
 };
 SkewSource skew_source(const CalibratedCluster& cluster, double step_spread);
 std::string_view name_of(SkewSource source);

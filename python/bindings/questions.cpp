@@ -12,6 +12,7 @@
 #include "tools/report/pages/run_section.hpp"
 #include "tools/report/reports/best.hpp"
 #include "tools/report/reports/cluster_notes.hpp"
+#include "tools/report/reports/drawn_report.hpp"
 #include "tools/report/reports/hooks_log.hpp"
 #include "tools/report/reports/listing.hpp"
 #include "tools/report/reports/results.hpp"
@@ -127,11 +128,13 @@ Scenario read(const Question& question) {
                                             : read_scenario(question.file, question.set);
 }
 
-std::string run_answer(const Question& question, const RunRequest& request,
-                       const RunExtras& extras) {
+std::string run_answer(const Question& question, const RunRequest& request, const RunExtras& extras,
+                       const Tell& tell) {
   check(request);
   const Comparison run(read(question), question.laws_only);
-  const MoreOfSteps more = more_of(run, request);
+  const MoreOfSteps more = more_of(run, request, [&](int done) {
+    if (tell) tell(seeds_done(done, *request.seeds), static_cast<double>(done) / *request.seeds);
+  });
   Table rows{csv_columns(more.request)};
   for (const Record& row : csv_rows(run, more)) rows.add(row);
   const Notes notes = run_notes(run, question.file, question.set);

@@ -39,8 +39,9 @@ struct RunExtras {
   bool page = false;   ///< "page": what `--report` writes
 };
 
-std::string run_answer(const Question& question, const RunRequest& request,
-                       const RunExtras& extras);
+/// `tell` is told of the seeds that are done.
+std::string run_answer(const Question& question, const RunRequest& request, const RunExtras& extras,
+                       const Tell& tell = {});
 /// `axes`: as `--vary` takes them; `best`: the figure that rows are sorted by; "": of none. A point
 /// that the scenario refuses has its reason in its row, as long as one is not refused.
 std::string vary_answer(const Question& question, const std::vector<std::string>& axes,

@@ -11,14 +11,16 @@
 namespace ddpsim {
 namespace {
 
-std::string run(const Request& of, const Tell&) {
+std::string run(const Request& of, const Tell& tell) {
   RunRequest request;
   request.steps = of.number("steps");
   request.scaling = of.number("scaling");
+  request.seeds = of.number("seeds");
   request.run_ahead = of.flag("run_ahead");
   request.ddp_statistics = of.flag("ddp_statistics");
   request.why = of.flag("why");
-  return run_answer(of.question(), request, {of.flag("trace"), of.flag("hooks"), of.flag("page")});
+  return run_answer(of.question(), request, {of.flag("trace"), of.flag("hooks"), of.flag("page")},
+                    tell);
 }
 
 std::string vary(const Request& of, const Tell&) {

@@ -80,20 +80,22 @@ def run(scenario: Source, *, set: Settings | None = None, cluster: Any = None,
         nodes: int | None = None, ranks_per_node: int | list[int] | None = None,
         ranks: int | None = None,
         device: Any = None, steps: int | None = None, scaling: int | None = None,
-        run_ahead: bool = False, ddp_statistics: bool = False, why: bool = False,
+        seeds: int | None = None, run_ahead: bool = False, ddp_statistics: bool = False, why: bool = False,
         trace: bool = False, hooks: bool = False, page: bool = False, laws_only: bool = False,
         progress: Progress = None) -> results.Run:
     """Predicts a training step under every strategy in the scenario's `compare` list.
 
     `steps` adds consecutive steps from the first on, `run_ahead` the same with a host that runs
-    ahead, `scaling` the step on 1, 2, 4, ... ranks up to so many, `ddp_statistics` what PyTorch's
+    ahead, `scaling` the step on 1, 2, 4, ... ranks up to so many, `seeds` so many steps with the
+    ranks' computing times drawn anew in each (cluster.jitter), `ddp_statistics` what PyTorch's
     logger would say, `why` what exposes each bucket, all in `record`; `trace` a Chrome trace,
     `hooks` every hook in the order they fire, `page` a page for a browser.
     """
     settings = all_settings(set, cluster, nodes, ranks_per_node, ranks, device)
     return results.run(question(scenario, settings, laws_only).ask(
         'run', arguments.progress(progress), steps=arguments.whole_or_none('steps', steps),
-        scaling=arguments.whole_or_none('scaling', scaling), run_ahead=bool(run_ahead),
+        scaling=arguments.whole_or_none('scaling', scaling),
+        seeds=arguments.whole_or_none('seeds', seeds), run_ahead=bool(run_ahead),
         ddp_statistics=bool(ddp_statistics), why=bool(why), trace=bool(trace), hooks=bool(hooks),
         page=bool(page)))
 

@@ -177,6 +177,7 @@ std::string DrawnMap::of_form(const Form& form, const KeyDescription& key,
     case Form::Kind::bandwidth:
     case Form::Kind::flop_rate:
     case Form::Kind::percent:
+    case Form::Kind::times:
     case Form::Kind::price:
       return drawn_quantity(draw_, form, near, place);
     case Form::Kind::text:

@@ -28,6 +28,7 @@ const Hints of_clusters{
     {"cluster.collectives", {25}},
     {"cluster.interference", {15}},
     {"cluster.skew", {30, {"0", "0.3 %", "0.01", "2 %", "10 %"}}},
+    {"cluster.jitter", {0}},
     {"cluster.exceptions", {0}},
     {"cluster.launch", {20}},
     {"cluster.host", {15, {"reference", "{base: reference, factor: 1.4}", "{factor: 0.8}"}}},

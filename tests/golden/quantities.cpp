@@ -55,6 +55,8 @@ std::string drawn_quantity(const Draw& draw, const Form& form, const std::string
       return real_number(draw, form, number, place);
     case Form::Kind::percent:
       return fmt::format("{} %", draw.between(place, 0, 20));
+    case Form::Kind::times:
+      return real_number(draw, form, number, place) + "x";
     case Form::Kind::time:
       return with_unit("7 us");
     case Form::Kind::size:

@@ -16,6 +16,7 @@
 #include "tools/report/pages/run_section.hpp"
 #include "tools/report/pages/varied_section.hpp"
 #include "tools/report/reports/best.hpp"
+#include "tools/report/reports/drawn_report.hpp"
 #include "tools/report/reports/hooks_log.hpp"
 #include "tools/report/reports/results.hpp"
 #include "tools/report/reports/run_report.hpp"
@@ -93,8 +94,13 @@ po::options_description described(RunFlags& flags) {
         flags.request.scaling = most;
       }),
       "step, efficiency and throughput on 1, 2, 4, ... ranks up to so many, each with the same "
-      "batch")("run-ahead", po::bool_switch(&flags.request.run_ahead),
-               "with --steps: also as one run, in which the host launches steps ahead of the GPU")(
+      "batch")("seeds", po::value<int>()->value_name("N")->notifier([&flags](int count) {
+    flags.request.seeds = count;
+  }),
+               "N steps with the ranks' computing times drawn anew in each (cluster.jitter): the "
+               "median, 10th, 90th and 99th percentile of step and exposed")(
+      "run-ahead", po::bool_switch(&flags.request.run_ahead),
+      "with --steps: also as one run, in which the host launches steps ahead of the GPU")(
       "phase", po::value(&flags.phase)->value_name("steady|first"),
       "DDP's first iteration, or the steady state: the same as --set training.phase=first")(
       "ddp-statistics", po::bool_switch(&flags.request.ddp_statistics),
@@ -129,6 +135,7 @@ void check(const RunFlags& flags) {
   if (flags.request.scaling)
     throw InputError("--scaling takes no --vary: cluster.ranks varies by itself");
   if (flags.request.why) throw InputError("--why takes no --vary");
+  if (flags.request.seeds) throw InputError("--seeds takes no --vary");
   if (!flags.log.empty()) throw InputError("--hooks-log takes no --vary");
   if (common.files.size() > 1) throw InputError("--vary takes one scenario at a time");
   if (!common.trace.empty())
@@ -192,6 +199,13 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
   return exit_input;
 }
 
+MoreOfSteps watched_more(const Comparison& run, const RunRequest& request, bool quiet) {
+  Progress progress(quiet);
+  return more_of(run, request, [&](int done) {
+    progress.show(seeds_done(done, *request.seeds), static_cast<double>(done) / *request.seeds);
+  });
+}
+
 std::string hooks_of(const Comparison& run, bool json) {
   std::vector<LoggedStep> logged;
   for (const Step& step : run.compared)
@@ -215,7 +229,7 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
     if (!flags.plugin.files.empty()) check_plugins(plugins, scenario.training);
     last = std::make_unique<const Comparison>(std::move(scenario), options.laws_only);
     const Comparison& run = *last;
-    const MoreOfSteps more = more_of(run, flags.request);
+    const MoreOfSteps more = watched_more(run, flags.request, options.quiet);
     std::vector<std::string> notes;
     if (!options.quiet || !options.json.empty()) {
       notes = run_notes(run, file, options.set);

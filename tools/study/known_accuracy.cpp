@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "model/base/statistics.hpp"
 #include "model/cluster/deciding_link.hpp"
 #include "scenarios/reader/catalogue/catalogue.hpp"
 #include "tools/study/known_joins.hpp"

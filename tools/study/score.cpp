@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "model/base/statistics.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "tools/study/measured_rows.hpp"
@@ -30,15 +31,6 @@ Duration communication_of_row(const MeasuredRow& row, const StepMetrics& predict
 }
 
 }  // namespace
-
-double quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (place - std::floor(place)) * (values[above] - values[below]);
-}
 
 std::vector<Strategy> fitted_strategies(const std::string& list) {
   std::vector<Strategy> strategies;

@@ -54,10 +54,6 @@ std::optional<FileScore> score_file(const std::string& file, const ScoreSettings
 std::optional<FileScore> score_scenario(const std::string& file, const Scenario& scenario,
                                         const ScoreSettings& settings);
 
-/// What this share of the values is at or below, between two of them on the straight line; 0 of no
-/// values.
-double quantile(std::vector<double> values, double share);
-
 /// Over all predicted (not calibration) rows; errors as fractions, absolute.
 struct ScoreSummary {
   std::size_t predicted_rows = 0;

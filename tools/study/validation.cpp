@@ -173,6 +173,7 @@ CalibratedCluster calibrated_cluster(const Calibration& calibration, const Clust
   cluster.launch = calibration.launch;
   cluster.calibration = calibration;
   cluster.skew = 0;
+  cluster.jitter.reset();
   if (!calibration.all_reduce.empty()) cluster.intra_node.name.clear();  // ranks use what was there
   return cluster;
 }

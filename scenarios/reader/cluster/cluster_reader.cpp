@@ -531,6 +531,14 @@ void add_costs(Map<ClusterDraft>& map) {
                                     100 * usual_skew_of_decoded_input),
            .example = "2 %",
            .source = "public runs on one to eight GPUs of a host: docs/accuracy.md"})
+      .key("jitter", value::share(0, 0.3), &ClusterDraft::jitter,
+           {.meaning = "How much each rank's computing time changes from step to step: the "
+                       "standard deviation, as a share of it. A step waits for the rank that is "
+                       "slowest in it, so that `skew` and `jitter` together make a step longer, "
+                       "and `run --seeds` says what steps then take: the median, and which length "
+                       "one in ten and one in a hundred passes.",
+            .otherwise = "as a workload profile's `step_spread` says; else all steps are alike",
+            .example = "1 %"})
       .key("exceptions", exceptions_value(), &ClusterDraft::given_exceptions,
            {.meaning =
                 "Ranks that differ from the rest: one that computes at another pace, a node "
@@ -538,7 +546,7 @@ void add_costs(Map<ClusterDraft>& map) {
                 "them at most. `run --why` says which buckets wait for which of them, and "
                 "what the step would be without. `validate` makes real ranks on CPUs as slow.",
             .otherwise = "ranks differ by `skew` alone",
-            .example = "[{rank: 5, compute: 1.3}, {node: 1, nic: 100 Gbit/s}]"})
+            .example = "[{rank: 5, compute: 1.3x}, {node: 1, nic: 100 Gbit/s}]"})
       .key("launch", launch_value(), &ClusterDraft::launch_change,
            {.meaning = "What the host pays to enqueue a kernel or a collective: one time for both, "
                        "a time for each kind of call, or `sync` for CPUs, whose kernels run on the "

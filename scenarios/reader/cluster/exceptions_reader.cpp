@@ -23,10 +23,10 @@ const Map<GivenException>& exception_map() {
                {.meaning = "The node whose ranks, or whose NICs, differ, counted from 0.",
                 .otherwise = "`rank` alone",
                 .example = "3"})
-          .key("compute", value::number(0.1, 100),
+          .key("compute", value::times(0.1, 100),
                [](auto& given) -> auto& { return given.differs.compute; },
                {.meaning = "The rank's computation takes so many times as long as the device's.",
-                .example = "1.3"})
+                .example = "1.3x"})
           .key(
               "nic", value::bandwidth(), [](auto& given) -> auto& { return given.differs.nic; },
               {.meaning =
@@ -59,7 +59,7 @@ const Map<GivenException>& exception_map() {
   return map;
 }
 
-constexpr const char* list_of_exceptions = "a list such as [{rank: 5, compute: 1.3}]";
+constexpr const char* list_of_exceptions = "a list such as [{rank: 5, compute: 1.3x}]";
 
 /// Which ranks it is of.
 RankException with_ranks(const GivenException& given, const YamlMap& keys, const Cluster& cluster) {

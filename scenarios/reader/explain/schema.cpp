@@ -122,6 +122,8 @@ std::vector<Json> scalar_schemas(const Form& form) {
       return quantity(Quantity::flop_rate, Sign::positive);
     case Kind::percent:
       return {texts(percent_pattern())};
+    case Kind::times:
+      return {texts(times_pattern())};
     case Kind::price:
       return {texts(price_pattern())};
     case Kind::choice: {

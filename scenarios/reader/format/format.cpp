@@ -77,6 +77,8 @@ std::string description_of(const Form& form, const std::string& quote) {
       return "a rate of floating-point operations";
     case Form::Kind::percent:
       return "a percentage";
+    case Form::Kind::times:
+      return "such a number with an x behind it";
     case Form::Kind::price:
       return "a price per hour";
     case Form::Kind::choice:

@@ -34,6 +34,7 @@ struct Form {
     bandwidth,  ///< above zero
     flop_rate,  ///< above zero
     percent,    ///< "1 %"
+    times,      ///< "1.3x", from `least` to `most`
     price,      ///< above zero, per hour: "2.5 USD/h"
     choice,     ///< one of `choices`, in any case
     constant,   ///< exactly the one of `choices`

@@ -28,6 +28,13 @@ bool is_time(const std::string& scalar, bool zero) {
   return time && (zero ? *time >= Duration::zero() : *time > Duration::zero());
 }
 
+bool is_times(std::string scalar, double least, double most) {
+  if (!scalar.ends_with('x')) return false;
+  scalar.pop_back();
+  if (scalar.ends_with(' ')) scalar.pop_back();
+  return is_number_between(scalar, least, most);
+}
+
 bool is_percentage(std::string scalar) {
   if (!scalar.ends_with('%')) return false;
   scalar.pop_back();
@@ -69,6 +76,8 @@ bool suits(const Form& form, const std::string& scalar) {
       return parse_flop_rate(scalar).value_or(FlopRate{}).flops_per_second > 0;
     case Form::Kind::percent:
       return is_percentage(scalar);
+    case Form::Kind::times:
+      return is_times(scalar, form.least, form.most);
     case Form::Kind::price:
       return parse_price(scalar).value_or(Price{}).per_hour > 0;
     case Form::Kind::choice:

@@ -62,6 +62,24 @@ Value<double> share(double least, double most) {
       },
       [](YAML::Emitter& out, const double& held) { out << fmt::format("{}", held); }};
 }
+
+Value<double> times(double least, double most) {
+  return {{{.kind = Form::Kind::number, .least = least, .most = most},
+           {.kind = Form::Kind::times, .least = least, .most = most}},
+          [=](const Yaml& given) {
+            std::string text = given.text("how many times as long, such as 1.3x");
+            if (!text.ends_with('x')) return given.number(least, most);
+            text.pop_back();
+            text.erase(text.find_last_not_of(' ') + 1);
+            const auto factor = parse_number(text);
+            if (!factor || !(*factor >= least && *factor <= most))
+              given.fail(fmt::format("expected a factor from {:g}x to {:g}x, got \"{}x\"", least,
+                                     most, text.substr(0, 40)));
+            return *factor;
+          },
+          [](YAML::Emitter& out, const double& held) { out << fmt::format("{}", held); }};
+}
+
 Value<Duration> time() {
   return quantity<Duration>({.kind = Form::Kind::time}, &Yaml::duration, exact_text);
 }

@@ -32,6 +32,8 @@ Value<bool> boolean();
 Value<double> number(double least, double most);
 /// A part of something: "1 %", or 0.01.
 Value<double> share(double least, double most);
+/// How many times as long: "1.3x", or 1.3.
+Value<double> times(double least, double most);
 Value<Duration> time();
 Value<Duration> time_or_zero();
 Value<Bytes> size();

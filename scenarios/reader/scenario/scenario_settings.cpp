@@ -167,8 +167,8 @@ std::vector<std::string> left_out_by(const std::vector<Setting>& settings, const
                                   [](const Setting& each) { return each.key == "cluster"; });
   const bool mapping = taken->value.starts_with('{');
   std::vector<std::string> notes;
-  for (const char* key : {"skew", "exceptions", "launch", "host", "collectives", "interference",
-                          "collectives_at_once", "through_host", "price"})
+  for (const char* key : {"skew", "jitter", "exceptions", "launch", "host", "collectives",
+                          "interference", "collectives_at_once", "through_host", "price"})
     if (const std::string path = fmt::format("cluster.{}", key);
         had.has(key) && !touches(settings, path) && !said_within(*taken, path))
       notes.push_back(

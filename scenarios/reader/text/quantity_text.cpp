@@ -199,4 +199,8 @@ std::string percent_pattern() {
   return std::string("^-?") + unsigned_number + " *% *$";
 }
 
+std::string times_pattern() {
+  return std::string("^") + unsigned_number + " *x$";
+}
+
 }  // namespace ddpsim

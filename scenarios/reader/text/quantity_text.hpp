@@ -43,6 +43,7 @@ std::string quantity_pattern(Quantity quantity, Sign sign);
 std::string integer_pattern();
 std::string number_pattern();
 std::string percent_pattern();
+std::string times_pattern();  ///< "1.3x"
 std::string price_pattern();  ///< above zero
 
 }  // namespace ddpsim

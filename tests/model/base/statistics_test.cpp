@@ -14,3 +14,11 @@ TEST_CASE("the largest of several draws from a normal distribution", "[model][st
   CHECK(expected_largest(10) == Approx(1.53875).epsilon(1e-5));
   CHECK(expected_largest(100) == Approx(2.50759).epsilon(1e-5));
 }
+
+TEST_CASE("a quantile lies between two values where none stands there", "[model][statistics]") {
+  CHECK(quantile({3, 1, 2}, 0.5) == 2);
+  CHECK(quantile({4, 1, 2, 3}, 0.5) == 2.5);
+  CHECK(quantile({1, 2, 3, 4, 5}, 0.9) == Approx(4.6));
+  CHECK(quantile({7}, 0.99) == 7);
+  CHECK(quantile({}, 0.5) == 0);
+}

@@ -109,6 +109,30 @@ TEST_CASE("the slowest rank is as measured, or else as the spread of steps makes
   CHECK(CostModel(alone, 0.1).slowest_rank == 1);
 }
 
+TEST_CASE("what lasts between ranks and what changes from step to step make the slowest together",
+          "[model][cost_model]") {
+  CalibratedCluster cluster = round_pair();
+  cluster.skew = 0.03;
+  cluster.jitter = 0.04;
+  const double largest = expected_largest(cluster.ranks());
+  CHECK(CostModel(cluster).slowest_rank == Approx(1 + 0.05 * largest));
+  CHECK(rank_spread(cluster, 0).lasting == 0.03);
+  CHECK(rank_spread(cluster, 0).changing == 0.04);
+  // The scenario's jitter goes before a profile's spread, which stands for both where it is alone.
+  CHECK(rank_spread(cluster, 0.1).changing == 0.04);
+  cluster.jitter.reset();
+  CHECK(rank_spread(cluster, 0.1).changing == 0.1);
+  CHECK(rank_spread(cluster, 0.1).lasting == 0);
+  CHECK(rank_spread(cluster, 0).changing == 0);
+  // What a calibration measured stays; what jitter does not explain of it lasts.
+  cluster.calibration.emplace().slowest_rank = 1 + 0.05 * largest;
+  cluster.jitter = 0.04;
+  CHECK(CostModel(cluster).slowest_rank == 1 + 0.05 * largest);
+  CHECK(rank_spread(cluster, 0).lasting == Approx(0.03));
+  cluster.jitter = 0.06;
+  CHECK(rank_spread(cluster, 0).lasting == 0);
+}
+
 TEST_CASE("scaling a pass scales its device times", "[model][cost_model]") {
   const CostModel before(round_pair());
   const Priced after = plain_step(scaled_by(before, {2, 3, 0.5}));

@@ -436,6 +436,19 @@ TEST_CASE("ranks differ by the usual skew, unless a scenario or a calibration sa
         "s.yaml:9:9: cluster.skew: expected a share from 0 to 1, got 5: write \"5 %\" or 0.05");
 }
 
+TEST_CASE("jitter is a share, and steps are alike where nothing says so",
+          "[scenarios][cluster_reader]") {
+  const Scratch scratch;
+  const auto jitter = [&](const std::string& lines) {
+    return cluster_with(scratch, 8, "  intra_node: nvlink4" + lines).jitter;
+  };
+  CHECK(!jitter(""));
+  CHECK(jitter("\n  jitter: 2 %") == Approx(0.02));
+  CHECK(jitter("\n  jitter: 0") == 0.0);
+  CHECK(refusal_at(scratch, 8, "  intra_node: nvlink4\n  jitter: 40 %") ==
+        "s.yaml:9:11: cluster.jitter: expected a share from 0 % to 30 %, got \"40 %\"");
+}
+
 TEST_CASE("R37, R38: how many collectives run at once, and whether over the hosts",
           "[scenarios][cluster_reader]") {
   const Scratch scratch;

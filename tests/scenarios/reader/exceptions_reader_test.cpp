@@ -81,6 +81,8 @@ TEST_CASE("exceptions can be set, and follow a ready cluster", "[scenarios][exce
     return read_scenario(file, {{"cluster.exceptions", value}}).cluster.exceptions;
   };
   CHECK(set("[{rank: 5, compute: 1.3}]").front().rank == 5);
+  CHECK(set("[{rank: 5, compute: 1.3x}]").front().compute == 1.3);
+  CHECK(set("[{rank: 5, compute: '1.3 x'}]").front().compute == 1.3);
   CHECK(set("[]").empty());
 }
 
@@ -100,11 +102,16 @@ TEST_CASE("an exception says whose it is and what differs", "[scenarios][excepti
   CHECK_THAT(refused_exceptions("[{rank: 1, compute: 2, at: 40 %}]"),
              Catch::Contains("at says when a pause comes: write pause as well"));
   CHECK_THAT(refused_exceptions("[{rank: 1, compute: 0.01}]"), Catch::Contains("from 0.1 to 100"));
+  CHECK_THAT(refused_exceptions("[{rank: 1, compute: 200x}]"),
+             Catch::Contains("expected a factor from 0.1x to 100x, got \"200x\""));
+  CHECK_THAT(refused_exceptions("[{rank: 1, compute: x}]"), Catch::Contains("got \"x\""));
+  CHECK_THAT(refused_exceptions("[{rank: 1, compute: nanx}]"), Catch::Contains("got \"nanx\""));
+  CHECK_THAT(refused_exceptions("[{rank: 1, compute: 1.3y}]"), Catch::Contains("from 0.1 to 100"));
   CHECK_THAT(refused_exceptions("[{rank: 1, pause: 5}]"), Catch::Contains("s.yaml:4:34: "));
   CHECK_THAT(refused_exceptions("[{rank: 1, compute: 2, spead: 1}]"),
              Catch::Contains("unknown key"));
   CHECK_THAT(refused_exceptions("{rank: 1, compute: 2}"),
-             Catch::Contains("expected a list such as [{rank: 5, compute: 1.3}]"));
+             Catch::Contains("expected a list such as [{rank: 5, compute: 1.3x}]"));
 }
 
 TEST_CASE("exceptions are ranks that there are, each once", "[scenarios][exceptions_reader]") {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "tools/picture/timeline_picture.hpp"
+#include "tools/report/pages/drawn_section.hpp"
 #include "tools/report/pages/measured_picture.hpp"
 #include "tools/report/pages/scaling_section.hpp"
 #include "tools/report/pages/why_picture.hpp"
@@ -116,6 +117,7 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
   if (own_curves && !curves.empty())
     section.folded.emplace_back("The steps on other numbers of ranks in figures",
                                 page_of(scaling_table(curves)));
+  add_seeds_picture(section.page, run, more.drawn);
   if (auto picture = why_picture(run.scenario, run.named())) section.page.add(std::move(*picture));
   if (!more.request.why)
     section.folded.emplace_back("What each step loses, and what exposes each bucket, in figures",

@@ -3,6 +3,7 @@
 #include "tools/report/records/cluster_fields.hpp"
 #include "tools/report/records/described_fields.hpp"
 #include "tools/report/records/doctor_fields.hpp"
+#include "tools/report/records/drawn_fields.hpp"
 #include "tools/report/records/hook_fields.hpp"
 #include "tools/report/records/memory_fields.hpp"
 #include "tools/report/records/schedule_fields.hpp"
@@ -20,6 +21,7 @@ const std::vector<FieldGroup>& all_fields() {
   static const std::vector<FieldGroup> groups{{"run", fields::of_run},
                                               {"throughput", fields::of_throughput},
                                               {"scaling", fields::of_scaling},
+                                              {"seeds", fields::of_seeds},
                                               {"cluster", fields::of_cluster},
                                               {"described", fields::of_description},
                                               {"buckets", fields::of_bucket},

@@ -47,7 +47,7 @@ inline constexpr Field slowest_rank_from =
     text_field("slowest_rank_from", "slowest rank from",
                "Where slowest_rank is from: calibration (it was measured), profile (its "
                "step_spread), scenario "
-               "(cluster.skew), or assumed; nothing where all ranks are alike.");
+               "(cluster.skew and jitter), or assumed; nothing where all ranks are alike.");
 
 inline constexpr Field exceptions =
     list_field("exceptions",

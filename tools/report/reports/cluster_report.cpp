@@ -139,6 +139,7 @@ std::string slowest_rank_text(const Scenario& scenario) {
   const double slowest = slowest_rank(cluster, scenario.workload.step_spread);
   if (slowest <= 1) return "";
   const SkewSource source = skew_source(cluster, scenario.workload.step_spread);
+  const bool changes = cluster.jitter.value_or(0) > 0;
   const auto [verb, from] = [&]() -> std::pair<std::string_view, std::string_view> {
     switch (source) {
       case SkewSource::calibration:
@@ -146,8 +147,11 @@ std::string slowest_rank_text(const Scenario& scenario) {
       case SkewSource::profile:
         return {"is expected to compute", " (the profile's step_spread)"};
       case SkewSource::scenario:
-        return {"is expected to compute", " (cluster.skew)"};
+        return {"is expected to compute",
+                changes ? " (cluster.skew and jitter)" : " (cluster.skew)"};
       case SkewSource::assumed:
+        if (changes)
+          return {"is expected to compute", " (cluster.jitter; cluster.skew is not given)"};
         return {"is assumed to compute", " (cluster.skew is not given)"};
     }
     return {};

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/text/input_error.hpp"
+#include "tools/report/records/drawn_fields.hpp"
 #include "tools/report/records/loss_fields.hpp"
 #include "tools/report/records/steps_fields.hpp"
 #include "tools/report/records/throughput_fields.hpp"
 #include "tools/report/records/why_fields.hpp"
 #include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/drawn_report.hpp"
 #include "tools/report/reports/loss_report.hpp"
 #include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/results.hpp"
@@ -36,7 +38,8 @@ void check(const RunRequest& request) {
     throw InputError("--run-ahead is of consecutive steps: say how many, such as --steps 100");
 }
 
-MoreOfSteps more_of(const Comparison& run, const RunRequest& request) {
+MoreOfSteps more_of(const Comparison& run, const RunRequest& request,
+                    const std::function<void(int done)>& watch) {
   MoreOfSteps more{request, {}, {}, {}};
   if (request.steps) more.steps = steps_of(run, *request.steps);
   if (request.scaling)
@@ -44,6 +47,7 @@ MoreOfSteps more_of(const Comparison& run, const RunRequest& request) {
         scaling_curves(run.scenario, run.scenario.compare, run.priced.fit, request.scaling);
   if (request.run_ahead) more.joined = joined_runs(run, more.steps);
   if (request.why) more.losses = losses_of(run);
+  if (request.seeds) more.drawn = drawn_steps(run, *request.seeds, watch);
   return more;
 }
 
@@ -51,6 +55,8 @@ std::vector<Field> csv_columns(const RunRequest& request) {
   std::vector<Field> columns = run_columns();
   if (request.why)
     for (const Field* field : fields::of_loss) columns.push_back(*field);
+  if (request.seeds)
+    for (const Field* field : fields::of_drawn_steps) columns.push_back(*field);
   return columns;
 }
 
@@ -58,6 +64,7 @@ std::vector<Record> csv_rows(const Comparison& run, const MoreOfSteps& more) {
   std::vector<Record> rows;
   for (const Result& result : run.results()) rows.push_back(run_row(run, result));
   for (std::size_t i = 0; i < more.losses.size(); ++i) rows[i].add(loss_record(more.losses[i]));
+  for (std::size_t i = 0; i < more.drawn.size(); ++i) rows[i].add(drawn_figures(more.drawn[i]));
   return rows;
 }
 
@@ -67,6 +74,7 @@ Page run_page(const Comparison& run, const MoreOfSteps& more) {
   page.add(Paragraph{accuracy_text(run)});
   page.add(Paragraph{hooks_text(run)});
   if (!more.curves.empty()) page.add(scaling_table(more.curves));
+  if (!more.drawn.empty()) page.add(seeds_table(run, more.drawn));
   if (!more.steps.empty()) page.add(steps_table(run, more.steps));
   if (!more.joined.empty()) page.add(run_ahead_page(run, more.steps, more.joined));
   if (more.request.ddp_statistics) page.add(statistics_page(run, more.steps));
@@ -112,6 +120,7 @@ Record run_record(const Comparison& run, const MoreOfSteps& more,
       record.add(fields::scaling, scaling_records(more.curves[i]))
           .add(fields::scaling_missing,
                more.curves[i].missing.empty() ? FieldValue() : FieldValue(more.curves[i].missing));
+    if (!more.drawn.empty()) record.add(fields::seeds, seeds_record(more.drawn[i]));
     if (!more.steps.empty())
       record.add(fields::steps, steps_record(run, more.steps[i], results[i]));
     if (!more.joined.empty())

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "tools/report/reports/run_ahead_report.hpp"
 #include "tools/report/writers/page.hpp"
 #include "tools/study/comparison.hpp"
+#include "tools/study/drawn_steps.hpp"
 #include "tools/study/known_accuracy.hpp"
 
 namespace ddpsim {
@@ -19,6 +21,7 @@ struct RunRequest {
   bool run_ahead = false;        ///< also as one run, in which the host runs ahead; needs `steps`
   bool ddp_statistics = false;   ///< what PyTorch's DDP logger would say
   std::optional<int> scaling{};  ///< the curve over numbers of ranks, up to so many
+  std::optional<int> seeds{};    ///< so many steps with the ranks' paces drawn anew in each
   bool why = false;              ///< for each exposed bucket what held it up
   bool buckets = true;           ///< in JSON, the times of each bucket
 };
@@ -33,8 +36,11 @@ struct MoreOfSteps {
   std::vector<RunAhead> joined;         ///< likewise
   std::vector<ScalingCurve> curves{};   ///< likewise
   std::vector<StepLoss> losses{};       ///< likewise
+  std::vector<DrawnSteps> drawn{};      ///< likewise
 };
-MoreOfSteps more_of(const Comparison& run, const RunRequest& request);
+/// `watch`: how many seeds are done.
+MoreOfSteps more_of(const Comparison& run, const RunRequest& request,
+                    const std::function<void(int done)>& watch = {});
 
 /// The columns of `run --csv` with what was asked for, and the rows of a run.
 std::vector<Field> csv_columns(const RunRequest& request);

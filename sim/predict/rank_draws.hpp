@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/cost/cost_model.hpp"
+
+namespace ddpsim {
+
+/// How many times as long as by the costs computation takes in one step.
+struct DrawnPace {
+  double typical = 1;  ///< on the ranks but for the slowest
+  double slowest = 1;
+};
+
+/// How fast the ranks are in steps that differ.
+///
+/// In every step each rank's computation takes 1 + d + c times as long as the costs say. Its `d` is
+/// the same in all steps: they are the expected order statistics of as many draws from a normal
+/// distribution of the standard deviation RankSpread::lasting. Its `c` is drawn anew in each step,
+/// from one of RankSpread::changing. No rank is faster than ten times. All ranks wait for the
+/// slowest, so that one is told apart; the others compute as the costs say, or as fast as the
+/// slowest, where that is faster.
+class RankDraws {
+ public:
+  static constexpr int most_ranks = 1 << 20;
+  /// Throws std::invalid_argument if there are more ranks.
+  RankDraws(const RankSpread& spread, int ranks);
+
+  /// Of the step that `seed` names; the same on every machine.
+  DrawnPace pace(std::uint64_t seed) const;
+
+ private:
+  std::vector<double> lasting_;  ///< [rank]
+  double changing_;
+};
+
+/// How long a step works in which the ranks have that pace, without its wait for batches. `costs`:
+/// their slowest rank is not asked, and they are lent for the call. Throws as step_length does.
+Duration working_length(CostModel& costs, const Schedule& schedule, const DrawnPace& pace);
+
+}  // namespace ddpsim

@@ -1,0 +1,70 @@
+#include "tools/study/drawn_steps.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+
+#include <fmt/format.h>
+
+#include "model/base/index.hpp"
+#include "model/ddp/build_schedule.hpp"
+#include "scenarios/reader/text/input_error.hpp"
+#include "sim/predict/rank_draws.hpp"
+#include "sim/tune/parallel.hpp"
+
+namespace ddpsim {
+namespace {
+
+RankDraws draws_for(const Scenario& scenario) {
+  const CalibratedCluster& cluster = scenario.cluster;
+  const RankSpread spread = rank_spread(cluster, scenario.workload.step_spread);
+  if (spread.changing == 0)
+    throw InputError(
+        "--seeds draws how the ranks' computing times change from step to step, and nothing says "
+        "that they do: write cluster.jitter, such as --set cluster.jitter=1%");
+  try {
+    return RankDraws(spread, cluster.ranks());
+  } catch (const std::invalid_argument& problem) {
+    throw InputError(fmt::format("--seeds: {}", problem.what()));
+  }
+}
+
+}  // namespace
+
+std::vector<DrawnSteps> drawn_steps(const Comparison& run, int count,
+                                    const std::function<void(int done)>& watch) {
+  if (count < 1 || count > most_seeds)
+    throw InputError(
+        fmt::format("--seeds: expected a whole number from 1 to {}, got {}", most_seeds, count));
+  const RankDraws draws = draws_for(run.scenario);
+  const StepModel& model = run.priced.model;
+  std::vector<Schedule> schedules;  // the first: without communication
+  Training training = run.scenario.training;
+  training.strategy = Strategy::none;
+  schedules.push_back(build_schedule(model.works, training));
+  for (const Step& each : run.compared)
+    schedules.push_back(build_schedule(model.works, each.training));
+  const double least_ms = in_ms(model.costs.least_step);
+  // [schedule][seed] in ms
+  std::vector<std::vector<double>> working(schedules.size(), std::vector<double>(at(count)));
+  std::vector<CostModel> of_thread(at(allowed_cores()), model.costs);
+  std::atomic<int> done{0};
+  parallel_for(at(count), allowed_cores(), [&](int thread, std::size_t step) {
+    const DrawnPace pace = draws.pace(step + 1);
+    for (std::size_t s = 0; s < schedules.size(); ++s)
+      working[s][step] = in_ms(working_length(of_thread[at(thread)], schedules[s], pace));
+    ++done;
+    if (thread == 0 && watch) watch(done);
+  });
+  std::vector<DrawnSteps> all;
+  for (std::size_t s = 1; s < schedules.size(); ++s) {
+    DrawnSteps& drawn = all.emplace_back();
+    for (std::size_t i = 0; i < at(count); ++i) {
+      drawn.step_ms.push_back(std::max(working[s][i], least_ms));
+      drawn.exposed_ms.push_back(working[s][i] - working[0][i]);
+    }
+  }
+  return all;
+}
+
+}  // namespace ddpsim
