@@ -45,9 +45,9 @@ std::vector<std::string> recent_ranks() {
         .say("CPU/0 (1/2/-1)")
         .say("+ PCI[24.0] - GPU/1A000 (0)")
         .say("              + NVL[370.8] - NVS/0")
-        .say("+ PCI[24.0] - NIC/1B000")
+        .say("+ PCI[48.0] - NIC/1B000")
         .say("              + NET[50.0] - NET/0 (0/1/50.000000)")
-        .say("+ PCI[24.0] - NIC/1C000")
+        .say("+ PCI[48.0] - NIC/1C000")
         .say("              + NET[50.0] - NET/1 (1/1/50.000000)")
         .say(
             "Pattern 4, crossNic 0, nChannels 2, bw 40.000000/40.000000, type NVL/PIX, "
@@ -281,6 +281,23 @@ TEST_CASE("what a log tells and its cluster cannot hold stands in the next comma
       {{"NVL[370.8] - NVS/0", "X"}, {"NET[50.0] - NET/", "X/"}, {"Pattern 4, ", "Pattern X, "}});
   CHECK_THAT(cards.err, Catch::Contains(" --link INTRA_NODE --link INTER_NODE --set "
                                         "cluster.inter_node.nics=2\n"));
+}
+
+TEST_CASE("a card in a slow slot, and copies through the host's memory, are noted",
+          "[tools][import_nccl_log]") {
+  const std::string slot = "for the PCIe of a card", copies = "go without GPUDirect RDMA";
+  const std::string plain = imported_with({}).out;
+  CHECK_THAT(plain, !Catch::Contains(slot) && !Catch::Contains(copies));
+  CHECK_THAT(
+      imported_with({{"PCI[48.0] - NIC/", "PCI[6.0] - NIC/"}}).out,
+      Catch::Contains("inter_node: NCCL counts 6 GB/s for the PCIe of a card, less than its "
+                      "port's 50 GB/s: where the card stands in such a slot, write 6 GB/s as "
+                      "its bandwidth\n"));
+  CHECK_THAT(
+      imported_with({{"NET/IB/0/GDRDMA", "NET/IB/0"}}).out,
+      Catch::Contains("inter_node: 2 of 2 connections go without GPUDirect RDMA, over copies "
+                      "in the host's memory, which a prediction takes no time for\n"));
+  CHECK_THAT(imported_with({{"NET/IB/0/GDRDMA", "NET/Socket/0"}}).out, !Catch::Contains(copies));
 }
 
 TEST_CASE("of nodes that differ the slowest is written with a note, whatever their order",

@@ -110,6 +110,7 @@ void note_assumed_kind(const NcclLog& log, LoggedSite& site) {
 struct NodeCards {
   std::size_t count = 0;
   double slowest = 0, fastest = 0;  ///< in GB/s; 0: not told
+  double slot = 0;                  ///< GB/s of the slowest card's PCIe; 0: not told
 };
 
 NodeCards cards_of(const std::map<std::string, NcclNic>& net_nodes,
@@ -120,6 +121,8 @@ NodeCards cards_of(const std::map<std::string, NcclNic>& net_nodes,
       if (nic.gb_per_s && *nic.gb_per_s > 0) {
         cards.slowest = cards.slowest > 0 ? std::min(cards.slowest, *nic.gb_per_s) : *nic.gb_per_s;
         cards.fastest = std::max(cards.fastest, *nic.gb_per_s);
+        if (nic.slot_gb_per_s > 0)
+          cards.slot = cards.slot > 0 ? std::min(cards.slot, nic.slot_gb_per_s) : nic.slot_gb_per_s;
       }
   return cards;
 }
@@ -242,8 +245,28 @@ std::string link_inside(const NcclLog& log, LoggedSite& site) {
   return "";
 }
 
+/// What lies between a card and the GPUs' memory, where that is slower than the card.
+void note_slow_paths(const NcclLog& log, const NodeCards& cards, LoggedSite& site) {
+  // What NCCL counts for a slot is three quarters of its line rate.
+  if (cards.slot > 0 && cards.slot < 0.7 * cards.slowest)
+    site.notes.push_back(fmt::format(
+        "inter_node: NCCL counts {} for the PCIe of a card, less than its port's {}: where the "
+        "card stands in such a slot, write {} as its bandwidth",
+        rate_text(cards.slot), rate_text(cards.slowest), rate_text(cards.slot)));
+  std::int64_t direct = 0, through_host = 0;
+  for (const auto& [name, count] : log.transports)
+    if (name.starts_with("NET/") && !name.starts_with("NET/Socket"))
+      (name.find("GDRDMA") == std::string::npos ? through_host : direct) += count;
+  if (through_host > 0)
+    site.notes.push_back(fmt::format(
+        "inter_node: {} of {} connections go without GPUDirect RDMA, over copies in the host's "
+        "memory, which a prediction takes no time for",
+        through_host, through_host + direct));
+}
+
 std::string link_between(const NcclLog& log, LoggedSite& site) {
   const NodeCards cards = slowest_cards(log, site);
+  note_slow_paths(log, cards, site);
   const std::string kind = log.infiniband && !log.roce ? "infiniband" : "ethernet";
   if (log.infiniband && log.roce)
     site.notes.emplace_back(

@@ -109,6 +109,7 @@ struct RankLines {
   std::optional<int> rank;
   bool complete = false;
   double gpu_nvlink = 0;  ///< of the GPU whose links are being listed
+  double nic_slot = 0;    ///< GB/s of the PCIe of the card whose ports are being listed
   std::vector<std::pair<std::string, std::string>> columns;  ///< [column] algorithm, protocol
   std::vector<std::string> algorithms;                       ///< of a header in two lines
 };
@@ -292,6 +293,7 @@ class NcclLogReader {
     const auto rate = real_in(link.substr(bracket + 1, link.size() - bracket - 2));
     const std::string_view kind = link.substr(0, bracket);
     if (kind == "PCI" && to.starts_with("GPU/")) open.gpu_nvlink = 0;
+    if (kind == "PCI") open.nic_slot = to.starts_with("NIC/") ? rate.value_or(0) : 0;
     if (kind == "NVL" && rate) {
       open.gpu_nvlink += *rate;
       said.nvlink_gb_per_s = std::max(said.nvlink_gb_per_s, open.gpu_nvlink);
@@ -300,7 +302,7 @@ class NcclLogReader {
     if (kind == "NET" && to.starts_with("NET/") && words.end() - plus > 4) {
       const std::string_view about = *(plus + 4);  // "(guid/port/rate)"
       if (const auto of_port = real_in(about.substr(about.rfind('/') + 1)))
-        if (NcclNic* nic = entry_of(said.net_nodes, kept(to))) nic->gb_per_s = of_port;
+        if (NcclNic* nic = entry_of(said.net_nodes, kept(to))) *nic = {of_port, open.nic_slot};
     }
   }
 

@@ -34,6 +34,7 @@ struct NcclTaken {
 
 struct NcclNic {
   std::optional<double> gb_per_s;  ///< the port's rate, as the driver tells NCCL
+  double slot_gb_per_s = 0;        ///< of the card's PCIe, as NCCL counts it; 0: not said
 };
 
 /// A result of NCCL's search for rings or trees: rates in GB/s of each of `channels`.
