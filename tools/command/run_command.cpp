@@ -18,6 +18,7 @@
 #include "tools/report/reports/best.hpp"
 #include "tools/report/reports/drawn_report.hpp"
 #include "tools/report/reports/hooks_log.hpp"
+#include "tools/report/reports/idle_settings.hpp"
 #include "tools/report/reports/results.hpp"
 #include "tools/report/reports/run_report.hpp"
 #include "tools/report/reports/said_notes.hpp"
@@ -234,6 +235,7 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
     if (!options.quiet || !options.json.empty()) {
       notes = run_notes(run, file, options.set);
       add_each_once(notes, scaling_notes(run, more.curves));
+      add_each_once(notes, idle_settings_notes(run, file, options.set, options.laws_only, notes));
     }
     if (!options.quiet) add_notes(notes);
     if (pages.wanted()) pages.add(run_page(run, more));
