@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/scenario/scenario_reader.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/reports/run_report.hpp"
 #include "tools/report/writers/json_writer.hpp"
 
@@ -41,7 +42,9 @@ std::vector<std::string> idle_settings_notes(const Comparison& run, const std::s
       const Comparison without(read_scenario(file, others), laws_only);
       if (figures.empty()) figures = figures_of(run);
       if (figures_of(without) != figures) continue;
-    } catch (const std::invalid_argument&) {  // what it says is needed
+    } catch (const InputError&) {  // what it says is needed
+      continue;
+    } catch (const std::invalid_argument&) {  // likewise
       continue;
     }
     notes.push_back(fmt::format("{} changes no figure here: all are the same without it",
