@@ -23,8 +23,8 @@ nothing_left() {
   ! ip netns list | grep -q "^ddpsim-$1-" && ! pgrep -fx "sleep $long" > /dev/null
 }
 
-nothing_left_soon() {
-  for _ in 1 2 3 4 5 6 7 8 9 10; do
+nothing_left_soon() {  # a busy machine takes its time
+  for _ in $(seq 150); do
     nothing_left "$1" && return 0
     sleep 0.2
   done
@@ -32,7 +32,7 @@ nothing_left_soon() {
 }
 
 wait_for() {  # wait_for FILE...: until all exist
-  for _ in $(seq 100); do
+  for _ in $(seq 1200); do
     all=yes
     for file; do [ -e "$file" ] || all=no; done
     [ $all = yes ] && return 0
@@ -100,7 +100,7 @@ sleep $long & sleep $long; exit 4' 2> message &
 id=$!
 wait $id
 check "the first failure's code is the exit code" [ $? = 9 ]
-check "the others get LINK_GRACE seconds" between 1 $(($(date +%s) - start)) 4
+check "the others get LINK_GRACE seconds, not the default of 70" between 1 $(($(date +%s) - start)) 60
 check "and it says who was killed" grep -q "1 s after rank 1 failed, killed: rank 0 2" message
 check "a failed run leaves nothing behind" nothing_left $id
 "$hosts" 2 1gbit sh -c "kill -SEGV \$\$" &
