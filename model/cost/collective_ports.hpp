@@ -33,8 +33,9 @@ using Ports = std::array<Port, ports_of_a_way>;  ///< inside the node, GPU to NI
 /// 2 (n-1)/n of an all-reduce through each port, NVLS 1 + 1/g of it through the ports of g GPUs, a
 /// double tree up to twice through the NICs of a node (once for two nodes, 1.5 times for three).
 /// Where GPUs reach each other through the host's memory, each sends and loads no less than a
-/// ring's share through its port, however many nodes there are: the hop in the node is the same. If
-/// nodes have unequal numbers of ranks, each port is that of the node where the bytes take longest:
+/// ring's share through its port, however many nodes there are: the hop in the node is the same. It
+/// crosses the port twice, unless the link says what it `carries`: that is of the way from GPU to
+/// GPU as a whole. If nodes have unequal numbers of ranks, each port is that of the node where the bytes take longest:
 /// the smallest for NICs and the way to them, the largest for what GPUs exchange. Source: NCCL's
 /// device code.
 Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algorithm);

@@ -72,6 +72,29 @@ TEST_CASE(
   CHECK(bus_gigabytes(peers, GiB) > 20);
 }
 
+TEST_CASE("what a link carries through the host's memory goes before the public median",
+          "[model][port_law]") {
+  for (const double carries : {0.05, 0.2, 0.6, 1.0})
+    for (const int gpus : {2, 8}) {
+      CAPTURE(carries, gpus);
+      Cluster one = geforce(gpus, 15.75);
+      one.intra_node.carries = carries;
+      CHECK(bus_gigabytes(one, GiB) == Approx(carries * 15.75).epsilon(0.01));
+      CHECK(bus_through_host(one).bytes_per_second == Approx(carries * 15.75e9));
+      // Between nodes the hop in the node is the same.
+      const Cluster two = sweeps::nodes(2, one, gpus, 100);
+      CHECK(bus_gigabytes(two, GiB) == Approx(carries * 15.75).epsilon(0.02));
+      const double line =
+          PortLaw::narrowest(one, Collective::all_reduce, NcclAlgorithm::ring).seconds_per_byte;
+      CHECK(in_seconds(CollectiveLaw(one).all_reduce(GiB).transfer) >=
+            (1 - 1e-9) * line * static_cast<double>(GiB.count));
+    }
+  // Of GPUs with PCIe 5 as well, whose lanes alone would carry 0.45 of their line.
+  Cluster blackwell = sweeps::node(120, 4, LinkKind::pcie, 63);
+  blackwell.intra_node.carries = 0.2;
+  CHECK(bus_gigabytes(blackwell, GiB) == Approx(12.6).epsilon(0.01));
+}
+
 TEST_CASE("a quarter of what crosses a slow host's memory hides", "[model][interference]") {
   double hidden = 0;
   const auto rows = csv_rows("through_host_steps.csv");
