@@ -349,6 +349,49 @@ TEST_CASE("a measured rate through the host's memory is written as what the link
   CHECK(communication("60 %") > communication("100 %"));
 }
 
+TEST_CASE("what a link carries is said to have no effect where the law has no such share",
+          "[tools][cluster]") {
+  const auto notes = [](const std::string& cluster) {
+    const Outcome outcome = ddpsim({"run", first_example, "--set", "compare=[flat]", "--set",
+                                    "workload.compute=fp32", "--set", "cluster={" + cluster + "}"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.err;
+  };
+  const std::string own = "latency: 10 us, bandwidth: 10 GB/s, carries: 50 %";
+  CHECK_THAT(notes("device: v100, ranks_per_node: 8, intra_node: {" + own + "}"),
+             Catch::Contains("note: intra_node.carries has no effect under the alpha-beta law: it "
+                             "knows no such share; write as intra_node.bandwidth what large "
+                             "messages reach\n") &&
+                 !Catch::Contains("inter_node.carries"));
+  CHECK_THAT(notes("device: generic-cpu, nodes: 4, inter_node: {kind: ethernet, " + own +
+                   "}, collectives: gloo"),
+             Catch::Contains("note: inter_node.carries has no effect under the gloo law: ") &&
+                 !Catch::Contains("intra_node.carries"));
+  // Where nothing is lost, or the law has the share, there is nothing to say.
+  CHECK_THAT(notes("device: v100, ranks_per_node: 8, intra_node: {latency: 10 us, bandwidth: 10 "
+                   "GB/s, carries: 1}"),
+             !Catch::Contains("carries"));
+  CHECK_THAT(notes("device: v100, ranks_per_node: 8, intra_node: {kind: nvlink, " + own + "}"),
+             !Catch::Contains("carries"));
+}
+
+TEST_CASE("a link's share beside its measured table is said to have no effect",
+          "[tools][cluster]") {
+  const Scratch scratch;
+  const std::string table = scratch
+                                .write("t.yaml",
+                                       "kind: nvlink\nlatency: 2 us\nbandwidth: 100 GB/s\n"
+                                       "all_reduce: [{bytes: 1 KiB, time: 20 us}, {bytes: 1 GiB, "
+                                       "time: 20 ms}]\n")
+                                .string();
+  const Outcome outcome = ddpsim({"run", first_example, "--link", table, "--set",
+                                  "cluster.intra_node.carries=50 %", "--set", "compare=[flat]"});
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.err, Catch::Contains("intra_node.carries has no effect: all-reduces are taken "
+                                          "from the link's measured table"));
+}
+
 TEST_CASE("more nodes of GPUs without peer-to-peer take no shorter steps", "[tools][cluster]") {
   // The hop in a node is the same: two nodes of four T4 came out faster than one.
   const auto step = [](const std::string& nodes) {

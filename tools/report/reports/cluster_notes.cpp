@@ -423,6 +423,21 @@ void add_idle_cap(std::vector<std::string>& notes, const Training& training) {
                               to_string(training.bucket_cap), instead));
 }
 
+/// Shares that links carry, under laws that take bandwidths as they are written.
+void add_idle_carries(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  const std::string law = CollectiveLaw(cluster).name();
+  if (cluster.ranks() == 1 || (law != "alpha-beta" && law != "gloo")) return;
+  const auto add = [&](const char* key, const Link& link, bool used) {
+    if (!used || link.carries == 0 || link.carries == 1) return;
+    notes.push_back(
+        fmt::format("{}.carries has no effect under the {} law: it knows no such share; write as "
+                    "{}.bandwidth what large messages reach",
+                    key, law, key));
+  };
+  add("intra_node", cluster.intra_node, cluster.ranks_per_node.largest() > 1);
+  add("inter_node", cluster.inter_node, cluster.nodes > 1);
+}
+
 /// NICs of exceptions that change nothing.
 void add_idle_nics(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
   for (const RankException& exception : cluster.exceptions) {
@@ -477,6 +492,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   add_misplaced_links(notes, scenario.cluster);
   add_unequal_nodes(notes, scenario.cluster);
   add_idle_network(notes, scenario);
+  add_idle_carries(notes, scenario.cluster);
   add_idle_nics(notes, scenario.cluster);
   add_extrapolation(notes, scenario);
   add_calibration_doubts(notes, scenario.cluster);
