@@ -115,7 +115,7 @@ double ring_share(const Cluster& cluster, Collective collective) {
 
 bool through_host(const Cluster& cluster) {
   return cluster.intra_node.kind == LinkKind::pcie && !cluster.device.peer_to_peer &&
-         !cluster.device.synchronous;
+         !cluster.device.synchronous && !cluster.through_host;
 }
 
 Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algorithm) {

@@ -53,7 +53,8 @@ double slot_line_rate(const Cluster& cluster);
 /// Bytes of a ring through each of its hops for a byte of the collective.
 double ring_share(const Cluster& cluster, Collective collective);
 
-/// Do the GPUs of a node copy to each other through the host's memory?
+/// Do the GPUs of a node copy to each other through the host's memory? Not where collectives run on
+/// the hosts (Cluster::through_host).
 bool through_host(const Cluster& cluster);
 
 }  // namespace ddpsim

@@ -349,6 +349,29 @@ TEST_CASE("a measured rate through the host's memory is written as what the link
   CHECK(communication("60 %") > communication("100 %"));
 }
 
+TEST_CASE("collectives on the hosts do not ask whether GPUs copy to each other",
+          "[tools][cluster]") {
+  const auto run = [](const std::string& peers, const std::string& more) {
+    const Outcome outcome = ddpsim(
+        {"run", first_example, "--set", "compare=[flat]", "--set", "workload.compute=fp16", "--set",
+         "cluster={device: {base: rtx2080ti, peer_to_peer: " + peers +
+             "}, nodes: 2, ranks_per_node: 8, intra_node: pcie3, inter_node: "
+             "ethernet-100g, " +
+             more + "}",
+         "--json", "-"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK_THAT(outcome.err, !Catch::Contains("the host's memory, through which"));
+    return outcome.json()["results"][0];
+  };
+  const std::string hosts = "through_host: 5 GB/s";
+  CHECK(run("false", hosts)["communication_ms"] == run("true", hosts)["communication_ms"]);
+  CHECK(run("false", hosts)["step_ms"] == run("true", hosts)["step_ms"]);
+  // Nor does a ring of the links' own figures, of 12.5 GB/s here.
+  const std::string ring = "collectives: alpha-beta, interference: {compute_slowdown: 1}";
+  CHECK(run("false", ring)["communication_ms"] == run("true", ring)["communication_ms"]);
+}
+
 TEST_CASE("what a link carries is said to have no effect where the law has no such share",
           "[tools][cluster]") {
   const auto notes = [](const std::string& cluster) {

@@ -158,6 +158,28 @@ TEST_CASE("between nodes GPUs go through the host's memory no faster than in one
   CHECK(bus_gigabytes(sweeps::nodes(2, geforce(1, 31.5), 1, 12.5), GiB) > 10);
 }
 
+TEST_CASE("a ring of links as they are written goes through no host's memory",
+          "[model][collective]") {
+  Cluster one = geforce(4, 15.75), two = sweeps::nodes(2, one, 1, 12.5, LinkKind::ethernet);
+  one.collectives = two.collectives = CollectiveModel::alpha_beta;
+  CHECK(bus_gigabytes(one, GiB) == Approx(15.75).epsilon(0.01));
+  CHECK(bus_gigabytes(two, GiB) == Approx(12.5).epsilon(0.01));
+}
+
+TEST_CASE("where collectives run on the hosts GPUs do not copy to each other",
+          "[model][collective][interference]") {
+  Cluster without = sweeps::nodes(2, geforce(4, 15.75), 1, 12.5, LinkKind::plain);
+  without.through_host = gigabytes_per_second(5);
+  Cluster with = without;
+  with.device.peer_to_peer = true;
+  for (const CollectiveModel law : {CollectiveModel::automatic, CollectiveModel::alpha_beta}) {
+    without.collectives = with.collectives = law;
+    CHECK(bus_gigabytes(without, GiB) == Approx(12.5).epsilon(0.01));
+    CHECK(bus_gigabytes(without, MiB) == bus_gigabytes(with, MiB));
+  }
+  CHECK_FALSE(crosses_host(without));
+}
+
 TEST_CASE("between nodes what crosses a host's memory slows kernels as in one node",
           "[model][interference]") {
   const auto beside = [](const Cluster& cluster, double gigabytes) {
