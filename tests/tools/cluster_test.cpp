@@ -352,13 +352,14 @@ TEST_CASE("a measured rate through the host's memory is written as what the link
 TEST_CASE("collectives on the hosts do not ask whether GPUs copy to each other",
           "[tools][cluster]") {
   const auto run = [](const std::string& peers, const std::string& more) {
-    const Outcome outcome = ddpsim(
-        {"run", first_example, "--set", "compare=[flat]", "--set", "workload.compute=fp16", "--set",
-         "cluster={device: {base: rtx2080ti, peer_to_peer: " + peers +
-             "}, nodes: 2, ranks_per_node: 8, intra_node: pcie3, inter_node: "
-             "ethernet-100g, " +
-             more + "}",
-         "--json", "-"});
+    const Outcome outcome =
+        ddpsim({"run", first_example, "--set", "compare=[flat]", "--set", "workload.compute=fp16",
+                "--set", "workload.batch=4", "--set",
+                "cluster={device: {base: rtx2080ti, peer_to_peer: " + peers +
+                    "}, nodes: 2, ranks_per_node: 8, intra_node: pcie3, inter_node: "
+                    "ethernet-100g, " +
+                    more + "}",
+                "--json", "-"});
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
     CHECK_THAT(outcome.err, !Catch::Contains("the host's memory, through which"));

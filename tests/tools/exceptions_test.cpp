@@ -123,6 +123,36 @@ TEST_CASE("a slow NIC is the whole network's", "[tools][exceptions]") {
                              "what was measured"));
 }
 
+TEST_CASE("the line rate is the slowest NIC's", "[tools][exceptions]") {
+  // A NIC of 50 GB/s for each GPU; those of one node carry 10 GB/s.
+  const Words slow = set_exceptions("[{node: 1, nic: 10 GB/s}]");
+  CHECK_THAT(straggler_text({}), Catch::Contains(", 50 GB/s of line rate per GPU"));
+  CHECK_THAT(straggler_text(slow), Catch::Contains(", 10 GB/s of line rate per GPU"));
+  CHECK(straggler_json(slow)["cluster"]["line_rate_bytes_per_second"] == 10e9);
+  // A NIC that is faster than the others' changes nothing.
+  CHECK(straggler_json(set_exceptions(
+            "[{node: 1, nic: 900 GB/s}]"))["cluster"]["line_rate_bytes_per_second"] == 50e9);
+}
+
+TEST_CASE("what is said of the host's memory is left out where a slow NIC bounds",
+          "[tools][exceptions]") {
+  const auto head = [](const std::string& nic) {
+    const Outcome outcome = ddpsim(
+        {"run", first_example, "--wide", "--set", "compare=[flat]", "--set",
+         "workload.compute=fp16", "--set", "workload.batch=4", "--set",
+         "cluster={device: rtx2080ti, nodes: 2, ranks_per_node: 8, intra_node: pcie3, inter_node: "
+         "ethernet-100g, exceptions: [{node: 0, nic: " +
+             nic + "}]}"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  // One NIC for eight GPUs.
+  CHECK_THAT(head("10 Gbit/s"), Catch::Contains(", 156.2 MB/s of line rate per GPU; all-reduce"));
+  CHECK_THAT(head("50 Gbit/s"), Catch::Contains(", 781.2 MB/s of line rate per GPU, but large "
+                                                "messages reach 2.6 GB/s on the bus; all-reduce"));
+}
+
 TEST_CASE("a NIC without effect is in the note alone, and one with effect is a matter of transfer",
           "[tools][exceptions]") {
   const Words idle = set_exceptions("[{node: 1, nic: 900 GB/s}]"),

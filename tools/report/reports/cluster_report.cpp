@@ -18,17 +18,18 @@
 namespace ddpsim {
 namespace {
 
-/// The line rate of one device; zero where it is not known. A link of no kind that has a table of
-/// all-reduces has a bandwidth that was fitted to the table: no port has it. A calibration measured
-/// all-reduces over whatever link there was.
+/// The line rate of one device, between nodes by the slowest NIC; zero where it is not known. A link
+/// of no kind that has a table of all-reduces has a bandwidth that was fitted to the table: no port
+/// has it. A calibration measured all-reduces over whatever link there was.
 Bandwidth line_rate(const CalibratedCluster& cluster) {
   const Link& link = deciding_link(cluster);
   if (cluster.calibration && !cluster.calibration->all_reduce.empty()) return {};
   if (link.kind == LinkKind::plain && !link.all_reduce.empty()) return {};
-  const Bandwidth port = link.bandwidth;
   const int ranks = cluster.ranks_per_node.largest();  // of the node whose devices share the most
-  if (cluster.nodes == 1) return ranks > 1 ? port : Bandwidth{};
-  return {port.bytes_per_second * nics_of_node(cluster, ranks) / ranks};
+  if (cluster.nodes == 1) return ranks > 1 ? link.bandwidth : Bandwidth{};
+  const bool measured = CollectiveLaw(cluster).name() == std::string("table");
+  const Bandwidth nic = measured ? link.bandwidth : slowest_nic(cluster);
+  return {nic.bytes_per_second * nics_of_node(cluster, ranks) / ranks};
 }
 
 /// What large messages reach on the bus where the host's memory, through which GPUs of a node reach
