@@ -123,6 +123,31 @@ TEST_CASE("a slow NIC is the whole network's", "[tools][exceptions]") {
                              "what was measured"));
 }
 
+TEST_CASE("a slower NIC that bounds nothing sets no pace", "[tools][exceptions]") {
+  const auto run = [](const std::string& exceptions) {
+    const Outcome outcome = ddpsim(
+        {"run", first_example, "--wide", "--why", "--set", "compare=[flat]", "--set",
+         "workload.compute=fp16", "--set", "workload.batch=4", "--set",
+         "cluster={device: rtx2080ti, nodes: 2, ranks_per_node: 8, intra_node: pcie3, inter_node: "
+         "ethernet-100g, exceptions: " +
+             exceptions + "}"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome;
+  };
+  const std::string pace = "which sets the pace of the network",
+                    note =
+                        "note: cluster.exceptions: nic of node 0 has no effect: all-reduces of 1 "
+                        "MiB and more take as long over the NICs of the other nodes\n";
+  // The host's memory lets 2.6 GB/s through, NICs of 50 Gbit/s twice as much.
+  const Outcome idle = run("[{node: 0, nic: 50 Gbit/s}]");
+  CHECK_THAT(idle.out, !Catch::Contains(pace));
+  CHECK_THAT(idle.err, Catch::Contains(note));
+  const Outcome slow = run("[{node: 0, nic: 10 Gbit/s}]");
+  CHECK_THAT(slow.out, Catch::Contains("the NICs of node 0 carry 1.25 GB/s, " + pace));
+  CHECK_THAT(slow.err, !Catch::Contains("has no effect"));
+}
+
 TEST_CASE("the line rate is the slowest NIC's", "[tools][exceptions]") {
   // A NIC of 50 GB/s for each GPU; those of one node carry 10 GB/s.
   const Words slow = set_exceptions("[{node: 1, nic: 10 GB/s}]");
