@@ -178,6 +178,20 @@ TEST_CASE("what is said of the host's memory is left out where a slow NIC bounds
                                                 "messages reach 2.6 GB/s on the bus; all-reduce"));
 }
 
+TEST_CASE("a slow rank and the slow NICs of its node are an entry each", "[tools][exceptions]") {
+  const Json both = straggler_json(set_exceptions("[{rank: 15, compute: 1.3}, {node: 1, nic: 5 "
+                                                  "GB/s}]")),
+             network = straggler_json(words_and(set_exceptions("[{rank: 15, compute: 1.3}]"),
+                                                {"--set", "cluster.inter_node.bandwidth=5 GB/s"}));
+  for (std::size_t r = 0; r < both["results"].size(); ++r)
+    CHECK(both["results"][r]["step_ms"] == network["results"][r]["step_ms"]);
+  const std::string text = straggler_text(
+      words_and(set_exceptions("[{node: 1, nic: 5 GB/s}, {rank: 15, compute: 1.3}]"), {"--why"}));
+  CHECK_THAT(text, Catch::Contains("the NICs of node 1 carry 5 GB/s, which sets the pace of the "
+                                   "network; rank 15 computes 1.3 times as long"));
+  CHECK_THAT(text, Catch::Contains("slowest rank: rank 15 computes 1.3 times as long\n"));
+}
+
 TEST_CASE("a NIC without effect is in the note alone, and one with effect is a matter of transfer",
           "[tools][exceptions]") {
   const Words idle = set_exceptions("[{node: 1, nic: 900 GB/s}]"),
