@@ -35,9 +35,9 @@ using Ports = std::array<Port, ports_of_a_way>;  ///< inside the node, GPU to NI
 /// Where GPUs reach each other through the host's memory, each sends and loads no less than a
 /// ring's share through its port, however many nodes there are: the hop in the node is the same. It
 /// crosses the port twice, unless the link says what it `carries`: that is of the way from GPU to
-/// GPU as a whole. If nodes have unequal numbers of ranks, each port is that of the node where the bytes take longest:
-/// the smallest for NICs and the way to them, the largest for what GPUs exchange. Source: NCCL's
-/// device code.
+/// GPU as a whole. If nodes have unequal numbers of ranks, each port is that of the node where the
+/// bytes take longest: the smallest for NICs and the way to them, the largest for what GPUs
+/// exchange. Source: NCCL's device code.
 Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algorithm);
 
 /// Bytes per second of the PCIe x16 of a GPU, by its generation (data sheets): 5 from Hopper, 4

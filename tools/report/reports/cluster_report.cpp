@@ -18,9 +18,9 @@
 namespace ddpsim {
 namespace {
 
-/// The line rate of one device, between nodes by the slowest NIC; zero where it is not known. A link
-/// of no kind that has a table of all-reduces has a bandwidth that was fitted to the table: no port
-/// has it. A calibration measured all-reduces over whatever link there was.
+/// The line rate of one device, between nodes by the slowest NIC; zero where it is not known. A
+/// link of no kind that has a table of all-reduces has a bandwidth that was fitted to the table: no
+/// port has it. A calibration measured all-reduces over whatever link there was.
 Bandwidth line_rate(const CalibratedCluster& cluster) {
   const Link& link = deciding_link(cluster);
   if (cluster.calibration && !cluster.calibration->all_reduce.empty()) return {};
