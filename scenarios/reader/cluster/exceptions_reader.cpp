@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/format/map.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 
 namespace ddpsim {
 namespace {
@@ -85,6 +86,11 @@ RankException with_ranks(const GivenException& given, const YamlMap& keys, const
   if (exception.nic && cluster.nodes == 1)
     keys.at("nic").fail(
         "nothing leaves the only node: take nic out, or write nodes and inter_node");
+  constexpr double least = 1e3;  // as of a link
+  if (exception.nic && exception.nic->bytes_per_second < least)
+    keys.at("nic").fail(
+        fmt::format("expected a rate such as \"100 Gbit/s\" and at least 1 kB/s, got \"{}\"",
+                    shown(keys.at("nic").scalar())));
   return exception;
 }
 

@@ -131,6 +131,13 @@ TEST_CASE("exceptions are ranks that there are, each once", "[scenarios][excepti
                              "that differs"));
 }
 
+TEST_CASE("a NIC carries something", "[scenarios][exceptions_reader]") {
+  CHECK(refused_exceptions("[{node: 1, nic: 1 bit/s}]") ==
+        "s.yaml:4:32: cluster.exceptions.nic: expected a rate such as \"100 Gbit/s\" and at least "
+        "1 kB/s, got \"1 bit/s\"");
+  CHECK(refused_exceptions("[{node: 1, nic: 1 kB/s}]").empty());
+}
+
 TEST_CASE("a node's NICs may differ beside its ranks", "[scenarios][exceptions_reader]") {
   for (const char* list : {"[{rank: 7, compute: 1.3}, {node: 1, nic: 25 Gbit/s}]",
                            "[{node: 1, nic: 25 Gbit/s}, {rank: 7, compute: 1.3}]"}) {
