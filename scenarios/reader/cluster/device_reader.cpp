@@ -261,7 +261,7 @@ static std::string letters_and_digits(std::string_view text) {
 /// The word before the first hyphen tells ("a100-80"), unless it has no number ("rtx-6000-ada").
 /// "a10" is no "A100".
 bool is_called(std::string_view device, std::string_view by_driver) {
-  const std::string_view said = device.substr(0, device.find(' '));  // without "(changed)"
+  const std::string_view said = device.substr(0, device.find(" (changed)"));
   const std::string_view word = said.substr(0, said.find('-'));
   const bool numbered = word.find_first_of("0123456789") != std::string_view::npos;
   const std::string model = letters_and_digits(numbered ? word : said),
