@@ -329,6 +329,10 @@ TEST_CASE("the head says what large messages reach through the host's memory", "
                              "the bus; all-reduce law: nccl"));
   CHECK_THAT(head("nodes: 2, ranks_per_node: 4, intra_node: pcie4, inter_node: ethernet-100g"),
              Catch::Contains("but large messages reach 2.6 GB/s on the bus"));
+  CHECK_THAT(head("nodes: 2, ranks_per_node: 4, intra_node: pcie4, inter_node: {latency: 10 us, "
+                  "bandwidth: 12.5 GB/s}"),
+             Catch::Contains("but large messages reach 2.6 GB/s on the bus; all-reduce law: "
+                             "alpha-beta"));
   // A NIC of 10 Gbit/s carries less than that.
   CHECK_THAT(head("nodes: 2, ranks_per_node: 4, intra_node: pcie4, inter_node: ethernet-10g"),
              !Catch::Contains("large messages reach"));
@@ -392,6 +396,13 @@ TEST_CASE("what a link carries is said to have no effect where the law has no su
                    "}, collectives: gloo"),
              Catch::Contains("note: inter_node.carries has no effect under the gloo law: ") &&
                  !Catch::Contains("intra_node.carries"));
+  // The host's memory bounds a ring over a network that does not say its kind as it does NCCL's.
+  const std::string hosts =
+      "device: t4, nodes: 2, ranks_per_node: 4, intra_node: {base: pcie3, carries: 20 %}, "
+      "inter_node: {latency: 10 us, bandwidth: 10 GB/s}";
+  CHECK_THAT(notes(hosts), !Catch::Contains("carries"));
+  CHECK_THAT(notes(hosts + ", collectives: alpha-beta"),
+             Catch::Contains("note: intra_node.carries has no effect under the alpha-beta law: "));
   // Where nothing is lost, or the law has the share, there is nothing to say.
   CHECK_THAT(notes("device: v100, ranks_per_node: 8, intra_node: {latency: 10 us, bandwidth: 10 "
                    "GB/s, carries: 1}"),

@@ -442,7 +442,9 @@ void add_idle_carries(std::vector<std::string>& notes, const CalibratedCluster& 
                     "{}.bandwidth what large messages reach",
                     key, law, key));
   };
-  add("intra_node", cluster.intra_node, cluster.ranks_per_node.largest() > 1);
+  // Where this law was chosen for want of a network's kind the host's memory bounds it all the same.
+  const bool bounds = through_host(cluster) && cluster.collectives == CollectiveModel::automatic;
+  add("intra_node", cluster.intra_node, cluster.ranks_per_node.largest() > 1 && !bounds);
   add("inter_node", cluster.inter_node, cluster.nodes > 1);
 }
 

@@ -36,9 +36,11 @@ Bandwidth line_rate(const CalibratedCluster& cluster) {
 /// each other, bounds them and that is less than the link's line; none elsewhere.
 std::optional<Bandwidth> reached_through_host(const CalibratedCluster& cluster) {
   if (!crosses_host(cluster) || cluster.ranks() == 1 ||
-      CollectiveLaw(cluster).name() != std::string("nccl"))
+      cluster.collectives == CollectiveModel::alpha_beta)
     return std::nullopt;
-  if (CollectiveLaw(cluster).all_reduce(GiB).choice.bound != CollectiveBound::port)
+  const CollectiveLaw law(cluster);
+  if (law.name() == std::string("table") ||
+      law.all_reduce(GiB).choice.bound != CollectiveBound::port)
     return std::nullopt;
   const Bandwidth reached = bus_through_host(cluster);
   if (cluster.nodes == 1 && reached >= cluster.intra_node.bandwidth) return std::nullopt;
