@@ -442,7 +442,7 @@ void add_idle_carries(std::vector<std::string>& notes, const CalibratedCluster& 
                     "{}.bandwidth what large messages reach",
                     key, law, key));
   };
-  // Where this law was chosen for want of a network's kind the host's memory bounds it all the same.
+  // Where this law was chosen for want of a network's kind, the host's memory bounds it as well.
   const bool bounds = through_host(cluster) && cluster.collectives == CollectiveModel::automatic;
   add("intra_node", cluster.intra_node, cluster.ranks_per_node.largest() > 1 && !bounds);
   add("inter_node", cluster.inter_node, cluster.nodes > 1);
