@@ -58,7 +58,9 @@ AllReduceTable streamed_table(const CalibratedCluster& cluster) {
 }
 
 /// The ring goes through every link once: its slowest hop sets the pace. A node's NICs share the
-/// load, and the node with the fewest is the slowest.
+/// load, and the node with the fewest is the slowest. A scenario that says `alpha-beta` has its
+/// links as they are written; where the law was chosen because a network does not say its kind,
+/// GPUs go through the host's memory no faster than NCCL's law has it.
 RingLaw ring_law(const Cluster& cluster) {
   RingLaw ring{cluster.ranks(), cluster.intra_node.latency, cluster.intra_node.bandwidth};
   if (cluster.nodes > 1) {
@@ -66,7 +68,8 @@ RingLaw ring_law(const Cluster& cluster) {
     ring.nics = nics_per_node(cluster);
     const Bandwidth between{network.bandwidth.bytes_per_second * ring.nics};
     ring.latency = std::max(ring.latency, network.latency);
-    if (through_host(cluster) && cluster.ranks_per_node.largest() > 1)
+    if (cluster.collectives == CollectiveModel::automatic && through_host(cluster) &&
+        cluster.ranks_per_node.largest() > 1)
       ring.bandwidth = std::min(ring.bandwidth, bus_through_host(cluster));
     if (cluster.ranks_per_node.largest() == 1 || between < ring.bandwidth) {
       ring.bandwidth = between;

@@ -56,7 +56,8 @@ Ports ports_of_node(const Cluster& cluster, int ranks, Collective collective,
     // Between nodes what is sent to the NICs and comes from them is in that memory too, so every
     // GPU loads what it loads in one node.
     loaded = outer ? std::max(inside, ring) : inside;
-    inside = 2 * loaded;
+    // A share that the link says is of what goes from GPU to GPU, and not of each crossing.
+    inside = cluster.intra_node.carries > 0 ? loaded : 2 * loaded;
   } else if (outer && !own_way) {
     inside += between / g;  // what goes to the NICs shares a PCIe port with what goes to other GPUs
   }
@@ -114,7 +115,7 @@ double ring_share(const Cluster& cluster, Collective collective) {
 
 bool through_host(const Cluster& cluster) {
   return cluster.intra_node.kind == LinkKind::pcie && !cluster.device.peer_to_peer &&
-         !cluster.device.synchronous;
+         !cluster.device.synchronous && !cluster.through_host;
 }
 
 Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algorithm) {

@@ -33,10 +33,11 @@ using Ports = std::array<Port, ports_of_a_way>;  ///< inside the node, GPU to NI
 /// 2 (n-1)/n of an all-reduce through each port, NVLS 1 + 1/g of it through the ports of g GPUs, a
 /// double tree up to twice through the NICs of a node (once for two nodes, 1.5 times for three).
 /// Where GPUs reach each other through the host's memory, each sends and loads no less than a
-/// ring's share through its port, however many nodes there are: the hop in the node is the same. If
-/// nodes have unequal numbers of ranks, each port is that of the node where the bytes take longest:
-/// the smallest for NICs and the way to them, the largest for what GPUs exchange. Source: NCCL's
-/// device code.
+/// ring's share through its port, however many nodes there are: the hop in the node is the same. It
+/// crosses the port twice, unless the link says what it `carries`: that is of the way from GPU to
+/// GPU as a whole. If nodes have unequal numbers of ranks, each port is that of the node where the
+/// bytes take longest: the smallest for NICs and the way to them, the largest for what GPUs
+/// exchange. Source: NCCL's device code.
 Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algorithm);
 
 /// Bytes per second of the PCIe x16 of a GPU, by its generation (data sheets): 5 from Hopper, 4
@@ -52,7 +53,8 @@ double slot_line_rate(const Cluster& cluster);
 /// Bytes of a ring through each of its hops for a byte of the collective.
 double ring_share(const Cluster& cluster, Collective collective);
 
-/// Do the GPUs of a node copy to each other through the host's memory?
+/// Do the GPUs of a node copy to each other through the host's memory? Not where collectives run on
+/// the hosts (Cluster::through_host).
 bool through_host(const Cluster& cluster);
 
 }  // namespace ddpsim

@@ -123,7 +123,7 @@ double hops_per_byte(const Cluster& cluster, const NcclSystem& system, NcclAlgor
   const bool tree = algorithm == NcclAlgorithm::tree;
   double seconds = 0;
   if (ports[0].per_byte > 0) {
-    const double copies = through_host(cluster) ? 2 : 1;
+    const double copies = ports[0].loaded > 0 ? ports[0].per_byte / ports[0].loaded : 1;
     seconds +=
         tree ? chain_hops(cluster) * copies / std::min(reached[0], of_one_tree(system, protocol, 1))
              : ports[0].per_byte / reached[0];
@@ -191,7 +191,9 @@ const PortConstants& fitted_ports() {
 }
 
 Bandwidth bus_through_host(const Cluster& cluster) {
-  const double twice = fitted.host * cluster.intra_node.bandwidth.bytes_per_second / 2;
+  const Link& link = cluster.intra_node;
+  if (link.carries > 0) return {link.carries * link.bandwidth.bytes_per_second};
+  const double twice = fitted.host * link.bandwidth.bytes_per_second / 2;
   return {cluster.device.compute_capability >= first_with_pcie5
               ? twice
               : std::min(twice, fitted.through_host)};
@@ -246,7 +248,7 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
           const bool inside_node = i == 0;
           if (inside_node && nvls)
             reached[i] = port.rate * constants.nvls * nvls_of_hopper(system_);
-          else if (inside_node && through_host(cluster))
+          else if (inside_node && through_host(cluster) && !(port.carries > 0))
             reached[i] = data_share[p] * reached_through_host(cluster, port, constants);
           else
             reached[i] = port.rate * data_share[p] *

@@ -28,7 +28,8 @@ struct PortConstants {
 const PortConstants& fitted_ports();
 
 /// Bytes/s on the bus of large rings between GPUs of a node that reach each other through the
-/// host's memory (`through_host`): what kernels load from there, or half of what the lanes carry.
+/// host's memory (`through_host`): what the link `carries`, where it says so; else what kernels
+/// load from there, or half of what the lanes carry.
 Bandwidth bus_through_host(const Cluster& cluster);
 
 /// NCCL's collectives, priced by the bytes that cross each port.

@@ -312,20 +312,119 @@ TEST_CASE("the head says what large messages reach through the host's memory", "
     REQUIRE(outcome.code == 0);
     return outcome.out;
   };
-  // A log of NCCL tells 18 GB/s, of which no all-reduce takes anything.
+  // Measured on this host.
   CHECK_THAT(
       head("ranks_per_node: 4, intra_node: {kind: pcie, latency: 5.7 us, bandwidth: 18 GB/s, "
            "carries: 1}"),
-      Catch::Contains("through the host's memory, 2.6 GB/s that large messages reach per "
+      Catch::Contains("through the host's memory, 18 GB/s that large messages reach per "
                       "GPU; all-reduce law: nccl"));
+  CHECK_THAT(head("ranks_per_node: 4, intra_node: {base: pcie4, carries: 20 %}"),
+             Catch::Contains("31.5 GB/s of line rate per GPU, but large messages reach 6.3 GB/s on "
+                             "the bus; all-reduce law: nccl"));
+  CHECK_THAT(head("nodes: 2, ranks_per_node: 4, intra_node: pcie4, inter_node: {base: "
+                  "ethernet-100g, carries: 1}"),
+             Catch::Contains(", 2.6 GB/s that large messages reach on the bus; all-reduce law"));
   CHECK_THAT(head("ranks_per_node: 4, intra_node: pcie4"),
              Catch::Contains("31.5 GB/s of line rate per GPU, but large messages reach 2.6 GB/s on "
                              "the bus; all-reduce law: nccl"));
   CHECK_THAT(head("nodes: 2, ranks_per_node: 4, intra_node: pcie4, inter_node: ethernet-100g"),
              Catch::Contains("but large messages reach 2.6 GB/s on the bus"));
+  CHECK_THAT(head("nodes: 2, ranks_per_node: 4, intra_node: pcie4, inter_node: {latency: 10 us, "
+                  "bandwidth: 12.5 GB/s}"),
+             Catch::Contains("but large messages reach 2.6 GB/s on the bus; all-reduce law: "
+                             "alpha-beta"));
   // A NIC of 10 Gbit/s carries less than that.
   CHECK_THAT(head("nodes: 2, ranks_per_node: 4, intra_node: pcie4, inter_node: ethernet-10g"),
              !Catch::Contains("large messages reach"));
+}
+
+TEST_CASE("a measured rate through the host's memory is written as what the link carries",
+          "[tools][cluster]") {
+  const auto communication = [](const std::string& carries) {
+    const Json run = json_of({"run", first_example, "-q", "--set", "compare=[flat]", "--set",
+                              "workload.compute=fp16", "--set",
+                              "cluster={device: t4, ranks_per_node: 8, intra_node: {base: pcie3, "
+                              "carries: " +
+                                  carries + "}}"});
+    return run["results"][0]["communication_ms"].get<double>();
+  };
+  // One message of many MiB, whose time is all but its bytes: 0.6 / 0.2 times as long.
+  CHECK(communication("20 %") / communication("60 %") == Approx(3).epsilon(0.02));
+  CHECK(communication("60 %") > communication("100 %"));
+}
+
+TEST_CASE("collectives on the hosts do not ask whether GPUs copy to each other",
+          "[tools][cluster]") {
+  const auto run = [](const std::string& peers, const std::string& more) {
+    const Outcome outcome =
+        ddpsim({"run", first_example, "--set", "compare=[flat]", "--set", "workload.compute=fp16",
+                "--set", "workload.batch=4", "--set",
+                "cluster={device: {base: rtx2080ti, peer_to_peer: " + peers +
+                    "}, nodes: 2, ranks_per_node: 8, intra_node: pcie3, inter_node: "
+                    "ethernet-100g, " +
+                    more + "}",
+                "--json", "-"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK_THAT(outcome.err, !Catch::Contains("the host's memory, through which"));
+    return outcome.json()["results"][0];
+  };
+  const std::string hosts = "through_host: 5 GB/s";
+  CHECK(run("false", hosts)["communication_ms"] == run("true", hosts)["communication_ms"]);
+  CHECK(run("false", hosts)["step_ms"] == run("true", hosts)["step_ms"]);
+  // Nor does a ring of the links' own figures, of 12.5 GB/s here.
+  const std::string ring = "collectives: alpha-beta, interference: {compute_slowdown: 1}";
+  CHECK(run("false", ring)["communication_ms"] == run("true", ring)["communication_ms"]);
+}
+
+TEST_CASE("what a link carries is said to have no effect where the law has no such share",
+          "[tools][cluster]") {
+  const auto notes = [](const std::string& cluster) {
+    const Outcome outcome = ddpsim({"run", first_example, "--set", "compare=[flat]", "--set",
+                                    "workload.compute=fp32", "--set", "cluster={" + cluster + "}"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.err;
+  };
+  const std::string own = "latency: 10 us, bandwidth: 10 GB/s, carries: 50 %";
+  CHECK_THAT(notes("device: v100, ranks_per_node: 8, intra_node: {" + own + "}"),
+             Catch::Contains("note: intra_node.carries has no effect under the alpha-beta law: it "
+                             "knows no such share; write as intra_node.bandwidth what large "
+                             "messages reach\n") &&
+                 !Catch::Contains("inter_node.carries"));
+  CHECK_THAT(notes("device: generic-cpu, nodes: 4, inter_node: {kind: ethernet, " + own +
+                   "}, collectives: gloo"),
+             Catch::Contains("note: inter_node.carries has no effect under the gloo law: ") &&
+                 !Catch::Contains("intra_node.carries"));
+  // The host's memory bounds a ring over a network that does not say its kind as it does NCCL's.
+  const std::string hosts =
+      "device: t4, nodes: 2, ranks_per_node: 4, intra_node: {base: pcie3, carries: 20 %}, "
+      "inter_node: {latency: 10 us, bandwidth: 10 GB/s}";
+  CHECK_THAT(notes(hosts), !Catch::Contains("carries"));
+  CHECK_THAT(notes(hosts + ", collectives: alpha-beta"),
+             Catch::Contains("note: intra_node.carries has no effect under the alpha-beta law: "));
+  // Where nothing is lost, or the law has the share, there is nothing to say.
+  CHECK_THAT(notes("device: v100, ranks_per_node: 8, intra_node: {latency: 10 us, bandwidth: 10 "
+                   "GB/s, carries: 1}"),
+             !Catch::Contains("carries"));
+  CHECK_THAT(notes("device: v100, ranks_per_node: 8, intra_node: {kind: nvlink, " + own + "}"),
+             !Catch::Contains("carries"));
+}
+
+TEST_CASE("a link's share beside its measured table is said to have no effect",
+          "[tools][cluster]") {
+  const Scratch scratch;
+  const std::string table = scratch
+                                .write("t.yaml",
+                                       "kind: nvlink\nlatency: 2 us\nbandwidth: 100 GB/s\n"
+                                       "all_reduce: [{bytes: 1 KiB, time: 20 us}, {bytes: 1 GiB, "
+                                       "time: 20 ms}]\n")
+                                .string();
+  const Outcome outcome = ddpsim({"run", first_example, "--link", table, "--set",
+                                  "cluster.intra_node.carries=50 %", "--set", "compare=[flat]"});
+  REQUIRE(outcome.code == 0);
+  CHECK_THAT(outcome.err, Catch::Contains("intra_node.carries has no effect: all-reduces are taken "
+                                          "from the link's measured table"));
 }
 
 TEST_CASE("more nodes of GPUs without peer-to-peer take no shorter steps", "[tools][cluster]") {

@@ -123,6 +123,75 @@ TEST_CASE("a slow NIC is the whole network's", "[tools][exceptions]") {
                              "what was measured"));
 }
 
+TEST_CASE("a slower NIC that bounds nothing sets no pace", "[tools][exceptions]") {
+  const auto run = [](const std::string& exceptions) {
+    const Outcome outcome = ddpsim(
+        {"run", first_example, "--wide", "--why", "--set", "compare=[flat]", "--set",
+         "workload.compute=fp16", "--set", "workload.batch=4", "--set",
+         "cluster={device: rtx2080ti, nodes: 2, ranks_per_node: 8, intra_node: pcie3, inter_node: "
+         "ethernet-100g, exceptions: " +
+             exceptions + "}"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome;
+  };
+  const std::string pace = "which sets the pace of the network",
+                    note =
+                        "note: cluster.exceptions: nic of node 0 has no effect: all-reduces of 1 "
+                        "MiB and more take as long over the NICs of the other nodes\n";
+  // The host's memory lets 2.6 GB/s through, NICs of 50 Gbit/s twice as much.
+  const Outcome idle = run("[{node: 0, nic: 50 Gbit/s}]");
+  CHECK_THAT(idle.out, !Catch::Contains(pace));
+  CHECK_THAT(idle.err, Catch::Contains(note));
+  const Outcome slow = run("[{node: 0, nic: 10 Gbit/s}]");
+  CHECK_THAT(slow.out, Catch::Contains("the NICs of node 0 carry 1.25 GB/s, " + pace));
+  CHECK_THAT(slow.err, !Catch::Contains("has no effect"));
+}
+
+TEST_CASE("the line rate is the slowest NIC's", "[tools][exceptions]") {
+  // A NIC of 50 GB/s for each GPU; those of one node carry 10 GB/s.
+  const Words slow = set_exceptions("[{node: 1, nic: 10 GB/s}]");
+  CHECK_THAT(straggler_text({}), Catch::Contains(", 50 GB/s of line rate per GPU"));
+  CHECK_THAT(straggler_text(slow), Catch::Contains(", 10 GB/s of line rate per GPU"));
+  CHECK(straggler_json(slow)["cluster"]["line_rate_bytes_per_second"] == 10e9);
+  // A NIC that is faster than the others' changes nothing.
+  CHECK(straggler_json(set_exceptions(
+            "[{node: 1, nic: 900 GB/s}]"))["cluster"]["line_rate_bytes_per_second"] == 50e9);
+}
+
+TEST_CASE("what is said of the host's memory is left out where a slow NIC bounds",
+          "[tools][exceptions]") {
+  const auto head = [](const std::string& nic) {
+    const Outcome outcome = ddpsim(
+        {"run", first_example, "--wide", "--set", "compare=[flat]", "--set",
+         "workload.compute=fp16", "--set", "workload.batch=4", "--set",
+         "cluster={device: rtx2080ti, nodes: 2, ranks_per_node: 8, intra_node: pcie3, inter_node: "
+         "ethernet-100g, exceptions: [{node: 0, nic: " +
+             nic + "}]}"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  // One NIC for eight GPUs.
+  CHECK_THAT(head("10 Gbit/s"), Catch::Contains(", 156.2 MB/s of line rate per GPU; all-reduce"));
+  CHECK_THAT(head("50 Gbit/s"), Catch::Contains(", 781.2 MB/s of line rate per GPU, but large "
+                                                "messages reach 2.6 GB/s on the bus; all-reduce"));
+}
+
+TEST_CASE("a slow rank and the slow NICs of its node are an entry each", "[tools][exceptions]") {
+  const Json both = straggler_json(set_exceptions("[{rank: 15, compute: 1.3}, {node: 1, nic: 5 "
+                                                  "GB/s}]")),
+             network = straggler_json(words_and(set_exceptions("[{rank: 15, compute: 1.3}]"),
+                                                {"--set", "cluster.inter_node.bandwidth=5 GB/s"}));
+  for (std::size_t r = 0; r < both["results"].size(); ++r)
+    CHECK(both["results"][r]["step_ms"] == network["results"][r]["step_ms"]);
+  const std::string text = straggler_text(
+      words_and(set_exceptions("[{node: 1, nic: 5 GB/s}, {rank: 15, compute: 1.3}]"), {"--why"}));
+  CHECK_THAT(text, Catch::Contains("the NICs of node 1 carry 5 GB/s, which sets the pace of the "
+                                   "network; rank 15 computes 1.3 times as long"));
+  CHECK_THAT(text, Catch::Contains("slowest rank: rank 15 computes 1.3 times as long\n"));
+}
+
 TEST_CASE("a NIC without effect is in the note alone, and one with effect is a matter of transfer",
           "[tools][exceptions]") {
   const Words idle = set_exceptions("[{node: 1, nic: 900 GB/s}]"),

@@ -1,5 +1,6 @@
 // `ddpsim explain` and `ddpsim schema`.
 
+#include <filesystem>
 #include <set>
 #include <sstream>
 
@@ -167,6 +168,22 @@ TEST_CASE("several words are one where they are a name together", "[tools][expla
         ddpsim({"explain", "exposed"}).out + "\n" + ddpsim({"explain", "naive"}).out);
   CHECK_THAT(ddpsim({"explain", "bucket", "nonsense"}).err,
              Catch::StartsWith("ddpsim: unknown key \"nonsense\""));
+}
+
+TEST_CASE("an entry of the catalogue may have a blank in its name", "[tools][explain]") {
+  const Scratch scratch;
+  const std::filesystem::path catalogue = scratch.path("catalogue");
+  std::filesystem::copy(shipped("catalogue"), catalogue, std::filesystem::copy_options::recursive);
+  scratch.write("catalogue/links/With space.yaml", "latency: 2 us\nbandwidth: 10 GB/s\n");
+  for (const char* name : {"With space", "with space"}) {
+    const Outcome outcome =
+        execute({DDPSIM_PROGRAM, "explain", name}, {}, {{"DDPSIM_CATALOGUE", catalogue.string()}});
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK_THAT(outcome.out, Catch::StartsWith("With space\n") &&
+                                Catch::Contains("An entry of the catalogue of links") &&
+                                Catch::Contains("    bandwidth: 10 GB/s\n"));
+  }
 }
 
 TEST_CASE("what people see is explained before keys of files that programs write",

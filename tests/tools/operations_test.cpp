@@ -52,6 +52,36 @@ TEST_CASE("run says how many kernels lie beyond the measured sizes", "[tools][op
              Catch::Contains("1 of them beyond the sizes that were measured"));
 }
 
+TEST_CASE("operations of another device that are taken as they are get a note",
+          "[tools][operations]") {
+  const Scratch scratch;
+  const auto noted = [&](const std::string& device, const std::string& measured) {
+    scratch.write("my.yaml", "format: ddpsim.operations/1\ndevice: " + measured + "\n" +
+                                 table.substr(table.find("operations:\n")));
+    const Outcome outcome = run_on(scratch, device);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.err;
+  };
+  CHECK_THAT(noted("{base: a100-40, operations: h200}", "my card"),
+             Catch::Contains("note: cluster.device.operations: h200 was measured on NVIDIA H200, "
+                             "and its times are taken as a100-40 (changed)'s own; operations: "
+                             "{scaled_from: h200} scales them\n"));
+  CHECK_THAT(noted("{base: a100-40, operations: my.yaml}", "NVIDIA H100 80GB HBM3"),
+             Catch::Contains("my.yaml was measured on NVIDIA H100 80GB HBM3, and its times are "
+                             "taken as a100-40 (changed)'s own; operations: {scaled_from: FILE} "
+                             "scales them, FILE being a device with these operations\n"));
+  const std::string what = "cluster.device.operations";
+  CHECK_THAT(noted("{base: a100-40, operations: my.yaml}", "NVIDIA A100-SXM4-80GB"),
+             !Catch::Contains(what));
+  // Of a card that the catalogue does not have nobody can tell.
+  CHECK_THAT(noted("{base: a100-40, operations: my.yaml}", "my card"), !Catch::Contains(what));
+  for (const char* device :
+       {"h200", "h100-sxm", "{base: h200, memory_bandwidth: 4000 GB/s}",
+        "{base: a100-40, operations: {scaled_from: h200}}", "{base: a100-40, operations: none}"})
+    CHECK_THAT(noted(device, "my card"), !Catch::Contains(what));
+}
+
 TEST_CASE("a host's factor lengthens what the host bounds", "[tools][operations]") {
   const Scratch scratch;
   // Two products, whose calls take the host 165 us each in a step (1.65 times 100 us), longer than

@@ -1,9 +1,11 @@
 #include <bit>
+#include <filesystem>
 #include <map>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "tests/not_run.hpp"
 #include "tests/tools/jobs.hpp"
 #include "tests/tools/program.hpp"
 
@@ -285,6 +287,37 @@ TEST_CASE("of two sweeps into one file the second is refused, and the first lose
   CHECK(first.wait().code == 0);
   CHECK(lines_of(content_of(output)).size() == 1 + 4 * 1200);
   CHECK_FALSE(std::filesystem::exists(lock));
+}
+
+TEST_CASE("in a folder where no lock can be made a sweep says why", "[tools][sweep]") {
+  namespace fs = std::filesystem;
+  using fs::perms;
+  const Scratch scratch;
+  const fs::path folder = scratch.path("d");
+  fs::create_directory(folder);
+  fs::permissions(scratch.write("d/rows.csv", ""), perms::others_read | perms::others_write,
+                  fs::perm_options::add);
+  fs::permissions(scratch.folder(), perms::others_exec, fs::perm_options::add);
+  fs::permissions(folder,
+                  perms::owner_read | perms::owner_exec | perms::others_read | perms::others_exec);
+  Words line{DDPSIM_PROGRAM,
+             "sweep",
+             first_example,
+             "--vary",
+             "training.bucket_cap=1MiB",
+             "--csv",
+             (folder / "rows.csv").string()};
+  const bool root = geteuid() == 0;  // who may write everywhere
+  if (root) line.insert(line.begin(), {"setpriv", "--reuid=65534", "--clear-groups"});
+  const Outcome outcome = execute(line);
+  fs::permissions(folder, perms::owner_all);
+  if (root && (outcome.code == 126 || outcome.code == 127)) {
+    not_run("root cannot become another user here (setpriv)");
+    return;
+  }
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.err, Catch::Contains("rows.csv: no lock can be taken (Permission denied): "));
 }
 
 TEST_CASE("a killed sweep's lock holds nobody up", "[tools][sweep]") {

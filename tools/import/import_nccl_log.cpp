@@ -191,10 +191,13 @@ std::optional<std::string> link_of_catalogue(double gb_per_s, const NcclHost* nv
 }
 
 /// A link of which NCCL's own figure alone is known. NCCL's figure is what it expects a link to
-/// carry, not the line rate of which a share would be lost.
-std::string link_as_counted(std::string_view kind, double gb_per_s, bool nvswitch) {
-  return fmt::format("{{kind: {0}, bandwidth: {1}, nccl_bandwidth: {1}, carries: 1{2}}}", kind,
-                     rate_text(gb_per_s), nvswitch ? ", nvswitch: true" : "");
+/// carry, not the line rate of which a share would be lost; but through the host's memory far less
+/// arrives than NCCL expects.
+std::string link_as_counted(std::string_view kind, double gb_per_s, bool nvswitch,
+                            bool through_memory = false) {
+  return fmt::format("{{kind: {0}, bandwidth: {1}, nccl_bandwidth: {1}{2}{3}}}", kind,
+                     rate_text(gb_per_s), through_memory ? "" : ", carries: 1",
+                     nvswitch ? ", nvswitch: true" : "");
 }
 
 /// "nvlink4", or a mapping; "" where the log does not say.
@@ -237,7 +240,7 @@ std::string link_inside(const NcclLog& log, LoggedSite& site) {
         "and no line rate",
         rate_text(searched), log.ring_search->channels,
         rate_text(log.ring_search->intra_gb_per_s)));
-    return link_as_counted(by_nvlink ? "nvlink" : "pcie", searched, false);
+    return link_as_counted(by_nvlink ? "nvlink" : "pcie", searched, false, site.through_memory);
   }
   site.notes.push_back(
       "intra_node: the log does not say what joins the GPUs of a node: log the subsystem GRAPH, or "

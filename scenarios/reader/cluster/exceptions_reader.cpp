@@ -2,10 +2,12 @@
 
 #include <iterator>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "scenarios/reader/format/map.hpp"
+#include "scenarios/reader/text/input_error.hpp"
 
 namespace ddpsim {
 namespace {
@@ -32,7 +34,8 @@ const Map<GivenException>& exception_map() {
               {.meaning =
                    "What each NIC of the node carries, where that is less than the `bandwidth` of "
                    "`inter_node`. All collectives between nodes then take as long as if every node "
-                   "had such NICs.",
+                   "had such NICs. A node's entry of nothing else may stand beside those of its "
+                   "ranks.",
                .otherwise = "as the NICs of other nodes",
                .example = "100 Gbit/s"})
           .key("pause", value::time_or_zero(),
@@ -61,7 +64,7 @@ const Map<GivenException>& exception_map() {
 
 constexpr const char* list_of_exceptions = "a list such as [{rank: 5, compute: 1.3x}]";
 
-/// Which ranks it is of.
+/// Which ranks it is of; none where it is of a node's NICs alone.
 RankException with_ranks(const GivenException& given, const YamlMap& keys, const Cluster& cluster) {
   RankException exception = given.differs;
   if (given.node) {
@@ -71,7 +74,8 @@ RankException with_ranks(const GivenException& given, const YamlMap& keys, const
                                        cluster.nodes, *given.node));
     exception.node = given.node;
     exception.rank = cluster.ranks_per_node.first_of(*given.node);
-    exception.ranks = cluster.ranks_per_node.of_node(*given.node);
+    const bool nics_alone = exception.nic && !exception.computes_otherwise();
+    exception.ranks = nics_alone ? 0 : cluster.ranks_per_node.of_node(*given.node);
   } else {
     exception.rank = given.rank.value_or(0);
     if (exception.rank >= cluster.ranks())
@@ -82,6 +86,11 @@ RankException with_ranks(const GivenException& given, const YamlMap& keys, const
   if (exception.nic && cluster.nodes == 1)
     keys.at("nic").fail(
         "nothing leaves the only node: take nic out, or write nodes and inter_node");
+  constexpr double least = 1e3;  // as of a link
+  if (exception.nic && exception.nic->bytes_per_second < least)
+    keys.at("nic").fail(
+        fmt::format("expected a rate such as \"100 Gbit/s\" and at least 1 kB/s, got \"{}\"",
+                    shown(keys.at("nic").scalar())));
   return exception;
 }
 
@@ -96,9 +105,18 @@ std::vector<RankException> placed(const std::vector<GivenException>& given, cons
   const std::vector<Yaml> entries = list.list(list_of_exceptions);
   std::vector<RankException> all;
   std::map<int, int> taken;  // the first rank of each, and the one behind the last
+  std::set<int> nodes;       // that have an entry of their own
   int otherwise = 0;         // ranks that compute otherwise
   for (std::size_t i = 0; i < given.size(); ++i) {
     const RankException exception = with_ranks(given[i], YamlMap(entries[i]), cluster);
+    if (exception.node && !nodes.insert(*exception.node).second)
+      entries[i].fail(fmt::format(
+          "{} has an entry already: write one entry for each node, with all that differs",
+          name_of(exception)));
+    if (exception.ranks == 0) {
+      all.push_back(exception);
+      continue;
+    }
     const int begin = exception.rank, end = begin + exception.ranks;
     const auto next = taken.lower_bound(begin);
     const bool met = (next != taken.end() && next->first < end) ||

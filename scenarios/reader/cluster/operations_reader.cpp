@@ -199,6 +199,10 @@ OperationsFile read_operations(const Yaml& given) {
   return operations_map().read(given);
 }
 
+std::string device_of_operations(const Yaml& given) {
+  return read_operations(Yaml::load(find_entry_file(given, operation_entries).path)).device;
+}
+
 std::shared_ptr<const OperationTable> measured_operations(const Yaml& given) {
   if (given.is_map())
     given.fail("expected a name from `ddpsim list operations`, a path or {scaled_from: h200}");

@@ -27,6 +27,10 @@ const Map<OperationsFile>& operations_map();
 /// Throws InputError.
 OperationsFile read_operations(const Yaml& given);
 
+/// The device that was measured for the table that `given` names, as its driver calls it. Reads the
+/// whole file. Throws InputError.
+std::string device_of_operations(const Yaml& given);
+
 /// The table that `given` names: an entry of the catalogue, which is read when the first kernel is
 /// looked for, or a path, which is read here. Throws InputError.
 std::shared_ptr<const OperationTable> measured_operations(const Yaml& given);

@@ -418,6 +418,7 @@ std::string known_explanation(const std::string& given, const std::vector<Glossa
     const std::vector<const Found*> keys = keys_meant(name, all);
     add(explained_keys(keys, true));
     add(explained_entries(name));
+    if (words && has_blank) add(explained_entries(in_small_letters(given)));
     add(explained_choices(name, all));
     if (words) add(explained_word(given, glossary()));
     if (words) add(explained_word(given, more));

@@ -72,6 +72,29 @@ TEST_CASE(
   CHECK(bus_gigabytes(peers, GiB) > 20);
 }
 
+TEST_CASE("what a link carries through the host's memory goes before the public median",
+          "[model][port_law]") {
+  for (const double carries : {0.05, 0.2, 0.6, 1.0})
+    for (const int gpus : {2, 8}) {
+      CAPTURE(carries, gpus);
+      Cluster one = geforce(gpus, 15.75);
+      one.intra_node.carries = carries;
+      CHECK(bus_gigabytes(one, GiB) == Approx(carries * 15.75).epsilon(0.01));
+      CHECK(bus_through_host(one).bytes_per_second == Approx(carries * 15.75e9));
+      // Between nodes the hop in the node is the same.
+      const Cluster two = sweeps::nodes(2, one, gpus, 100);
+      CHECK(bus_gigabytes(two, GiB) == Approx(carries * 15.75).epsilon(0.02));
+      const double line =
+          PortLaw::narrowest(one, Collective::all_reduce, NcclAlgorithm::ring).seconds_per_byte;
+      CHECK(in_seconds(CollectiveLaw(one).all_reduce(GiB).transfer) >=
+            (1 - 1e-9) * line * static_cast<double>(GiB.count));
+    }
+  // Of GPUs with PCIe 5 as well, whose lanes alone would carry 0.45 of their line.
+  Cluster blackwell = sweeps::node(120, 4, LinkKind::pcie, 63);
+  blackwell.intra_node.carries = 0.2;
+  CHECK(bus_gigabytes(blackwell, GiB) == Approx(12.6).epsilon(0.01));
+}
+
 TEST_CASE("a quarter of what crosses a slow host's memory hides", "[model][interference]") {
   double hidden = 0;
   const auto rows = csv_rows("through_host_steps.csv");
@@ -133,6 +156,28 @@ TEST_CASE("between nodes GPUs go through the host's memory no faster than in one
   CHECK(bus_gigabytes(plain, GiB) == Approx(2.6).epsilon(0.02));
   // A GPU of its own in each node has no such hop.
   CHECK(bus_gigabytes(sweeps::nodes(2, geforce(1, 31.5), 1, 12.5), GiB) > 10);
+}
+
+TEST_CASE("a ring of links as they are written goes through no host's memory",
+          "[model][collective]") {
+  Cluster one = geforce(4, 15.75), two = sweeps::nodes(2, one, 1, 12.5, LinkKind::ethernet);
+  one.collectives = two.collectives = CollectiveModel::alpha_beta;
+  CHECK(bus_gigabytes(one, GiB) == Approx(15.75).epsilon(0.01));
+  CHECK(bus_gigabytes(two, GiB) == Approx(12.5).epsilon(0.01));
+}
+
+TEST_CASE("where collectives run on the hosts GPUs do not copy to each other",
+          "[model][collective][interference]") {
+  Cluster without = sweeps::nodes(2, geforce(4, 15.75), 1, 12.5, LinkKind::plain);
+  without.through_host = gigabytes_per_second(5);
+  Cluster with = without;
+  with.device.peer_to_peer = true;
+  for (const CollectiveModel law : {CollectiveModel::automatic, CollectiveModel::alpha_beta}) {
+    without.collectives = with.collectives = law;
+    CHECK(bus_gigabytes(without, GiB) == Approx(12.5).epsilon(0.01));
+    CHECK(bus_gigabytes(without, MiB) == bus_gigabytes(with, MiB));
+  }
+  CHECK_FALSE(crosses_host(without));
 }
 
 TEST_CASE("between nodes what crosses a host's memory slows kernels as in one node",

@@ -44,7 +44,7 @@ TEST_CASE("exceptions are ranks, or nodes with their ranks", "[scenarios][except
   CHECK(all[0].at == Approx(0.4));
   CHECK(all[1].node == 1);
   CHECK(all[1].rank == 4);
-  CHECK(all[1].ranks == 4);
+  CHECK(all[1].ranks == 0);  // of its NICs alone
   CHECK(all[1].compute == 1);
   REQUIRE(all[1].nic);
   CHECK(all[1].nic->bytes_per_second == 12.5e9);
@@ -123,14 +123,39 @@ TEST_CASE("exceptions are ranks that there are, each once", "[scenarios][excepti
       " has an entry already: write one entry for each rank, with all that differs";
   CHECK(refused_exceptions("[{rank: 1, compute: 2}, {rank: 1, pause: 1 s}]") ==
         "s.yaml:4:40: cluster.exceptions: rank 1" + twice);
-  CHECK(refused_exceptions("[{rank: 5, compute: 2}, {node: 1, nic: 1 GB/s}]") ==
+  CHECK(refused_exceptions("[{rank: 5, compute: 2}, {node: 1, pause: 1 s}]") ==
         "s.yaml:4:40: cluster.exceptions: a rank of node 1" + twice);
-  CHECK_THAT(refused_exceptions("[{node: 1, nic: 1 GB/s}, {rank: 4, compute: 2}]"),
+  CHECK_THAT(refused_exceptions("[{node: 1, pause: 1 s}, {rank: 4, compute: 2}]"),
              Catch::Contains("rank 4" + twice));
-  CHECK_THAT(refused_exceptions("[{node: 1, nic: 1 GB/s}, {rank: 7, compute: 2}]"),
+  CHECK_THAT(refused_exceptions("[{node: 1, pause: 1 s}, {rank: 7, compute: 2}]"),
              Catch::Contains("rank 7" + twice));
-  CHECK(refused_exceptions("[{node: 1, nic: 1 GB/s}, {rank: 3, compute: 2}, {rank: 0, compute: 2}]")
+  CHECK_THAT(refused_exceptions("[{node: 1, nic: 1 GB/s, compute: 2}, {rank: 7, compute: 2}]"),
+             Catch::Contains("rank 7" + twice));
+  CHECK(refused_exceptions("[{node: 1, pause: 1 s}, {rank: 3, compute: 2}, {rank: 0, compute: 2}]")
             .empty());
+  CHECK_THAT(refused_exceptions("[{node: 1, nic: 1 GB/s}, {node: 1, compute: 2}]"),
+             Catch::Contains("node 1 has an entry already: write one entry for each node, with all "
+                             "that differs"));
+}
+
+TEST_CASE("a NIC carries something", "[scenarios][exceptions_reader]") {
+  CHECK(refused_exceptions("[{node: 1, nic: 1 bit/s}]") ==
+        "s.yaml:4:32: cluster.exceptions.nic: expected a rate such as \"100 Gbit/s\" and at least "
+        "1 kB/s, got \"1 bit/s\"");
+  CHECK(refused_exceptions("[{node: 1, nic: 1 kB/s}]").empty());
+}
+
+TEST_CASE("a node's NICs may differ beside its ranks", "[scenarios][exceptions_reader]") {
+  for (const char* list : {"[{rank: 7, compute: 1.3}, {node: 1, nic: 25 Gbit/s}]",
+                           "[{node: 1, nic: 25 Gbit/s}, {rank: 7, compute: 1.3}]"}) {
+    CAPTURE(list);
+    const std::vector<RankException> all = exceptions_of(list);
+    REQUIRE(all.size() == 2);
+    // Who asks for a rank finds what differs of it.
+    REQUIRE(exception_of(all, 7) != nullptr);
+    CHECK(exception_of(all, 7)->compute == 1.3);
+    for (int rank = 0; rank < 7; ++rank) CHECK(exception_of(all, rank) == nullptr);
+  }
 }
 
 TEST_CASE("one rank at least is as the device says", "[scenarios][exceptions_reader]") {

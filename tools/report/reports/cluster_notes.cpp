@@ -1,12 +1,12 @@
 #include "tools/report/reports/cluster_notes.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <initializer_list>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "model/base/printable.hpp"
 #include "model/cluster/deciding_link.hpp"
 #include "model/cluster/nvlink.hpp"
 #include "model/cost/collective.hpp"
@@ -27,15 +27,6 @@
 
 namespace ddpsim {
 namespace {
-
-/// In small letters, all else left out.
-std::string letters_and_digits(std::string_view text) {
-  std::string kept;
-  for (const char c : text)
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
-      kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return kept;
-}
 
 /// Were the times of forward and backward measured?
 bool is_measured(const Workload& workload) {
@@ -147,6 +138,31 @@ void add_unheard_of(std::vector<std::string>& notes, const Scenario& scenario,
         ranks, device.name, link.name, limit));
 }
 
+/// Measured operations of another device, whose times are taken as they are.
+void add_foreign_operations(std::vector<std::string>& notes, const Scenario& scenario,
+                            const std::vector<Setting>& settings) {
+  if (!scenario.cluster.device.operations || is_measured(scenario.workload)) return;
+  const std::string& name = scenario.cluster.device.name;
+  try {
+    const auto layers = cluster_layers(scenario, settings);
+    if (!layers) return;
+    for (const Entry& layer : *layers) {
+      const auto device = YamlMap(layer.yaml).find("device");
+      if (!device) continue;
+      if (const auto found = operations_of_another(*device))
+        notes.push_back(fmt::format(
+            "cluster.device.operations: {} was measured on {}, and its times are taken as {}'s "
+            "own; operations: {}",
+            printable(found->table), printable(found->device), shown_name(name, "device"),
+            found->scaled_from.empty()
+                ? "{scaled_from: FILE} scales them, FILE being a device with these operations"
+                : "{scaled_from: " + found->scaled_from + "} scales them"));
+      return;
+    }
+  } catch (const InputError&) {  // a profile's settings may need what only its reader adds
+  }
+}
+
 /// A GPU whose memory is slower than that of any GPU since 2010: a unit that was mistaken.
 void add_slow_memory(std::vector<std::string>& notes, const Device& device) {
   constexpr double slowest = 25e9;
@@ -212,7 +228,8 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
   std::string port;
   if (bound == CollectiveBound::pcie)
     port = "a GPU's PCIe, its way to the NICs,";
-  else if (bound == CollectiveBound::port && through_host(cluster))
+  else if (bound == CollectiveBound::port && through_host(cluster) &&
+           cluster.collectives != CollectiveModel::alpha_beta)
     port = "the host's memory, through which GPUs of a node reach each other,";
   else if (bound == CollectiveBound::port && cluster.intra_node.kind == LinkKind::pcie)
     port = fmt::format("a GPU's PCIe ({}), which it shares with its node,",
@@ -366,20 +383,11 @@ void add_unused_collectives(std::vector<std::string>& notes, const CalibratedClu
              : ""));
 }
 
-/// Does the cluster name a GPU, and a calibration's driver another? A driver says "NVIDIA A100-SXM4
-/// -80GB" where the catalogue says "a100-80": the word before the first hyphen tells.
+/// Does the cluster name a GPU, and a calibration's driver another?
 bool is_of_another_gpu(const Calibration& calibration, const Device& device) {
   if (calibration.tasks.empty() || calibration.cpu.empty() || device.name == "inline") return false;
   if (device.compute_capability == 0 || calibration.synchronous) return false;
-  const std::string model = letters_and_digits(device.name.substr(0, device.name.find('-'))),
-                    driver = letters_and_digits(calibration.cpu);
-  const auto digit_at = [&](std::size_t at) {
-    return at < driver.size() && std::isdigit(static_cast<unsigned char>(driver[at])) != 0;
-  };
-  for (std::size_t at = driver.find(model); at != std::string::npos;
-       at = driver.find(model, at + 1))
-    if (!digit_at(at + model.size())) return false;
-  return true;
+  return !is_called(device.name, calibration.cpu);
 }
 
 /// A calibration of other devices than the cluster has, or one that was interrupted.
@@ -422,6 +430,23 @@ void add_idle_cap(std::vector<std::string>& notes, const Training& training) {
   if (instead.empty() || training.bucket_cap == default_bucket_cap) return;
   notes.push_back(fmt::format("bucket_cap: {} makes no bucket: {} says what the buckets are",
                               to_string(training.bucket_cap), instead));
+}
+
+/// Shares that links carry, under laws that take bandwidths as they are written.
+void add_idle_carries(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  const std::string law = CollectiveLaw(cluster).name();
+  if (cluster.ranks() == 1 || (law != "alpha-beta" && law != "gloo")) return;
+  const auto add = [&](const char* key, const Link& link, bool used) {
+    if (!used || link.carries == 0 || link.carries == 1) return;
+    notes.push_back(
+        fmt::format("{}.carries has no effect under the {} law: it knows no such share; write as "
+                    "{}.bandwidth what large messages reach",
+                    key, law, key));
+  };
+  // Where this law was chosen for want of a network's kind, the host's memory bounds it as well.
+  const bool bounds = through_host(cluster) && cluster.collectives == CollectiveModel::automatic;
+  add("intra_node", cluster.intra_node, cluster.ranks_per_node.largest() > 1 && !bounds);
+  add("inter_node", cluster.inter_node, cluster.nodes > 1);
 }
 
 /// NICs of exceptions that change nothing.
@@ -474,10 +499,12 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
     notes.push_back(std::move(price));
   if (std::string used = used_nodes_note(scenario, settings); !used.empty())
     notes.push_back(std::move(used));
+  add_foreign_operations(notes, scenario, settings);
   add_slow_memory(notes, scenario.cluster.device);
   add_misplaced_links(notes, scenario.cluster);
   add_unequal_nodes(notes, scenario.cluster);
   add_idle_network(notes, scenario);
+  add_idle_carries(notes, scenario.cluster);
   add_idle_nics(notes, scenario.cluster);
   add_extrapolation(notes, scenario);
   add_calibration_doubts(notes, scenario.cluster);

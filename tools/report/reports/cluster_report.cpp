@@ -18,30 +18,33 @@
 namespace ddpsim {
 namespace {
 
-/// The line rate of one device; zero where it is not known. A link of no kind that has a table of
-/// all-reduces has a bandwidth that was fitted to the table: no port has it. A calibration measured
-/// all-reduces over whatever link there was.
+/// The line rate of one device, between nodes by the slowest NIC; zero where it is not known. A
+/// link of no kind that has a table of all-reduces has a bandwidth that was fitted to the table: no
+/// port has it. A calibration measured all-reduces over whatever link there was.
 Bandwidth line_rate(const CalibratedCluster& cluster) {
   const Link& link = deciding_link(cluster);
   if (cluster.calibration && !cluster.calibration->all_reduce.empty()) return {};
   if (link.kind == LinkKind::plain && !link.all_reduce.empty()) return {};
-  const Bandwidth port = link.bandwidth;
   const int ranks = cluster.ranks_per_node.largest();  // of the node whose devices share the most
-  if (cluster.nodes == 1) return ranks > 1 ? port : Bandwidth{};
-  return {port.bytes_per_second * nics_of_node(cluster, ranks) / ranks};
+  if (cluster.nodes == 1) return ranks > 1 ? link.bandwidth : Bandwidth{};
+  const bool measured = CollectiveLaw(cluster).name() == std::string("table");
+  const Bandwidth nic = measured ? link.bandwidth : slowest_nic(cluster);
+  return {nic.bytes_per_second * nics_of_node(cluster, ranks) / ranks};
 }
 
-/// What large messages reach on the bus where GPUs of a node reach each other through the host's
-/// memory and that is less than the link's line carries; none elsewhere.
+/// What large messages reach on the bus where the host's memory, through which GPUs of a node reach
+/// each other, bounds them and that is less than the link's line; none elsewhere.
 std::optional<Bandwidth> reached_through_host(const CalibratedCluster& cluster) {
   if (!crosses_host(cluster) || cluster.ranks() == 1 ||
-      CollectiveLaw(cluster).name() != std::string("nccl"))
+      cluster.collectives == CollectiveModel::alpha_beta)
+    return std::nullopt;
+  const CollectiveLaw law(cluster);
+  if (law.name() == std::string("table") ||
+      law.all_reduce(GiB).choice.bound != CollectiveBound::port)
     return std::nullopt;
   const Bandwidth reached = bus_through_host(cluster);
-  const double lines = cluster.nodes == 1 ? 1 : nics_per_node(cluster);
-  return reached.bytes_per_second < lines * deciding_link(cluster).bandwidth.bytes_per_second
-             ? std::optional(reached)
-             : std::nullopt;
+  if (cluster.nodes == 1 && reached >= cluster.intra_node.bandwidth) return std::nullopt;
+  return reached;
 }
 
 /// "450 GB/s of line rate per GPU".
@@ -51,8 +54,8 @@ std::string rate_text(const CalibratedCluster& cluster) {
   const std::string_view one = cluster.device.compute_capability > 0 ? "GPU" : "device";
   const bool is_reached = deciding_link(cluster).carries == 1;
   const std::optional<Bandwidth> memory = reached_through_host(cluster);
-  if (memory && is_reached && cluster.nodes == 1)
-    return fmt::format("{} that large messages reach per {}", to_string(*memory), one);
+  if (memory && is_reached)
+    return fmt::format("{} that large messages reach on the bus", to_string(*memory));
   return fmt::format(
       "{} {} per {}{}", to_string(rate), is_reached ? "that large messages reach" : "of line rate",
       one,

@@ -96,7 +96,7 @@ std::vector<std::string> idle_links_notes(const Scenario& scenario, const Settin
     notes.emplace_back("intra_node has no effect: a node has one rank");
   if (CollectiveLaw(cluster).name() != std::string("table")) return notes;
   const std::string link = cluster.nodes > 1 ? "cluster.inter_node" : "cluster.intra_node";
-  for (const char* figure : {"latency", "bandwidth", "nccl_bandwidth", "nics", "kind"})
+  for (const char* figure : {"latency", "bandwidth", "nccl_bandwidth", "carries", "nics", "kind"})
     if (const std::string path = fmt::format("{}.{}", link, figure); touches(settings, path))
       notes.push_back(idle_note(scenario, settings, path, "the link's"));
   // Post-local SGD averages within nodes, by their own link.

@@ -61,6 +61,20 @@ std::string first_of(const CalibratedCluster& cluster, const TextOf& text_of) {
   return more == 0 ? text : text + fmt::format("; and {} more", more);
 }
 
+/// Do all-reduces of 1 MiB and more take as long without any exceptions of NICs?
+bool nics_are_not_felt(CalibratedCluster cluster) {
+  constexpr double felt = 0.002;
+  constexpr Bytes largest = GiB;
+  const CollectiveLaw law(cluster);
+  for (RankException& exception : cluster.exceptions) exception.nic.reset();
+  const CollectiveLaw without(cluster, law.nvls_tree_sizes());
+  for (Bytes size = MiB; size <= largest; size = 2 * size)
+    if (in_seconds(without.all_reduce(size).time()) <
+        (1 - felt) * in_seconds(law.all_reduce(size).time()))
+      return false;
+  return true;
+}
+
 }  // namespace
 
 std::string why_nic_idles(const CalibratedCluster& cluster, Bandwidth nic) {
@@ -69,7 +83,10 @@ std::string why_nic_idles(const CalibratedCluster& cluster, Bandwidth nic) {
   if (nic >= cluster.inter_node.bandwidth)
     return fmt::format("the NICs of inter_node carry no more ({})",
                        to_string(cluster.inter_node.bandwidth));
-  return nic > slowest_nic(cluster) ? "another node has slower ones" : "";
+  if (nic > slowest_nic(cluster)) return "another node has slower ones";
+  return nics_are_not_felt(cluster)
+             ? "all-reduces of 1 MiB and more take as long over the NICs of the other nodes"
+             : "";
 }
 
 std::string exceptions_text(const CalibratedCluster& cluster) {

@@ -47,9 +47,12 @@ FileLock::FileLock(const std::string& path) {
   beside_ = (error ? fs::path(path) : target).string() + ".lock";
   while (true) {
     file_ = open(beside_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    // Another user's, who may have it: to read is enough for a lock.
-    if (file_ < 0 && errno == EACCES)
+    // Another user's, who may have it: to read is enough for a lock. Where there is none, none may
+    // be made in this folder.
+    if (file_ < 0 && errno == EACCES) {
       file_ = open(beside_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+      if (file_ < 0 && errno == ENOENT) errno = EACCES;
+    }
     if (file_ < 0) {
       note(
           "note: {}: no lock can be taken ({}): another process that writes this file goes "
