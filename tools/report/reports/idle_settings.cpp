@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "scenarios/reader/text/input_error.hpp"
@@ -16,7 +17,7 @@ namespace {
 constexpr std::size_t most_tasks = 200'000;  // of all steps that are predicted for this
 
 std::string figures_of(const Comparison& run) {
-  return json_text(json_of(run_record(run, more_of(run, {}), {})));
+  return json_of(run_record(run, more_of(run, {}), {})).dump();
 }
 
 bool is_named(const std::vector<std::string>& notes, const std::string& key) {
