@@ -215,6 +215,35 @@ def test_collectives_that_autograd_knows_are_seen_both_ways():
         ('all_gather', 'forward', 5 * 16 * 4), ('reduce_scatter', 'backward', 2 * 5 * 16 * 4)]
 
 
+SENT_BY_HOOKS = """
+import torch
+
+
+def make():
+    model = torch.nn.Linear(8, 16)
+
+    def send(parameter):
+        torch.distributed.all_reduce(parameter.grad, async_op=True)
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(send)
+    return (model, torch.randn(4, 8), lambda model, batch: model(batch).sum(),
+            torch.optim.SGD(model.parameters(), lr=0.1))
+"""
+
+
+@pytest.mark.skipif(not hasattr(torch.Tensor, 'register_post_accumulate_grad_hook'),
+                    reason='before torch 2.1')
+def test_a_collective_outside_all_modules_is_read_as_the_models(program, tmp_path):
+    (tmp_path / 'hooks.py').write_text(SENT_BY_HOOKS)
+    workload = describe(*made_by(f'{tmp_path}/hooks.py:make'))
+    # The bias of 16 and the weight of 8 x 16 elements.
+    assert {(each.op, each.phase, each.module, each.bytes) for each in workload.collectives} == {
+        ('all_reduce', 'backward', '', 4 * 16), ('all_reduce', 'backward', '', 4 * 8 * 16)}
+    text = workload.text()
+    assert '  - {op: all_reduce, pass: backward, bytes: 64, layer: 0, after: ' in text
+    assert step_ms(program, tmp_path, text, 2)['none']['step_ms'] > 0
+
+
 # --- sparse gradients ---
 
 @pytest.mark.parametrize('function', ['make', 'plain'])

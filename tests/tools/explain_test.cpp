@@ -11,6 +11,13 @@
 namespace ddpsim {
 namespace {
 
+TEST_CASE("explain says which copies views of the buckets save", "[tools][explain]") {
+  const Outcome outcome = ddpsim({"explain", "training.gradient_as_bucket_view"});
+  CHECK(outcome.code == 0);
+  CHECK_THAT(outcome.out, Catch::Contains("saves the copies out and, where `zero_grad` keeps") &&
+                              !Catch::Contains("copies in and out"));
+}
+
 TEST_CASE("explain says type, default, meaning, source and other spellings of a key",
           "[tools][explain]") {
   const Outcome outcome = ddpsim({"explain", "training.bucket_cap"});

@@ -388,6 +388,120 @@ TEST_CASE("an all-reduce beside an earlier one counts from the end of that",
   for (const auto& [size, us] : expected) CHECK(found[size] == Approx(us));
 }
 
+/// How long all-reduces take that begin 30.6, 35.1, 38.7, 54 and 78.3 ms into the step: the second
+/// ends while the first still runs.
+const std::vector<double> second_within_first{6000, 1000, 7000, 7000, 6500};
+
+/// A link profile's table, in us.
+std::map<std::int64_t, double> table_in(const Scratch& scratch, const std::string& file) {
+  std::map<std::int64_t, double> table;
+  scratch.write("of_link.yaml", fmt::format("workload: {{model: p.yaml}}\ncluster: {{device: "
+                                            "h100-sxm, ranks_per_node: 2, intra_node: {}}}\n",
+                                            file));
+  const Link link = read_scenario(scratch.path("of_link.yaml")).cluster.intra_node;
+  for (const auto& [size, time] : link.all_reduce) table[size.count] = in_us(time);
+  return table;
+}
+
+TEST_CASE("an all-reduce that in every step ends before an earlier one has no row",
+          "[tools][import_trace]") {
+  const Scratch scratch;
+  TraceOptions options;
+  options.bucket_all_reduces = std::vector(3, second_within_first);
+  const Json found = imported(scratch, KinetoTrace(options).text(), {"--link-profile", "l.yaml"});
+  CHECK_THAT(found["notes"].dump(),
+             Catch::Contains(fmt::format(
+                 "left out of the link profile: all-reduces of {} (1 a step) overlapped with "
+                 "others in every step, so that their own time is not known",
+                 to_string(Bytes{4 * 7'875'584}))));
+  CHECK_THAT(content_of(scratch.path("l.yaml")), !Catch::Contains(" ps"));
+  const std::map<std::int64_t, double> table = table_in(scratch, "l.yaml");
+  REQUIRE(table.size() == 3);
+  CHECK(table.at(4 * 2'049'000) == Approx(6000));
+  CHECK(table.at(4 * 2'431'040) == Approx(6500));
+  CHECK(table.at(2 * (6'563'840 + 6'637'568)) == Approx(7000));
+}
+
+TEST_CASE("an all-reduce counts in the steps in which it ends behind the earlier ones",
+          "[tools][import_trace]") {
+  // In the second step it runs 35.1 - 40.1 ms and the first one 30.6 - 31.6 ms.
+  const Scratch scratch;
+  TraceOptions options;
+  options.bucket_all_reduces = std::vector(3, second_within_first);
+  options.bucket_all_reduces[1] = {1000, 5000, 7000, 7000, 6500};
+  const Json found = imported(scratch, KinetoTrace(options).text(), {"--link-profile", "l.yaml"});
+  CHECK_THAT(found["notes"].dump(), !Catch::Contains("left out of the link profile"));
+  const std::map<std::int64_t, double> table = table_in(scratch, "l.yaml");
+  REQUIRE(table.size() == 4);
+  CHECK(table.at(4 * 7'875'584) == Approx(5000));
+  CHECK(table.at(4 * 2'049'000) == Approx(6000));
+}
+
+TEST_CASE("who comes last to an all-reduce that ends before an earlier one is not known",
+          "[tools][import_trace]") {
+  // Rank 1 takes 300 us less for each of the other four, in each of the three steps.
+  const Scratch scratch;
+  TraceOptions options;
+  options.rank = 1;
+  options.bucket_all_reduces = std::vector(3, std::vector<double>{5700, 500, 6700, 6700, 6200});
+  scratch.write("rank1.json", KinetoTrace(options).text());
+  options.rank = 0;
+  options.bucket_all_reduces = std::vector(3, second_within_first);
+  const Json found = imported(scratch, KinetoTrace(options).text(),
+                              {"rank1.json", "--link-profile", "l.yaml"})["lateness"];
+  REQUIRE(found["all_reduces"].size() == 5);
+  for (std::size_t b = 0; b < 5; ++b) {
+    CAPTURE(b);
+    const Json& each = found["all_reduces"][b];
+    CHECK(each["known"] == (b == 1 ? 0 : 3));
+    CHECK(each.contains("waited_ms") == (b != 1));
+    CHECK(each.contains("last") == (b != 1));
+  }
+  CHECK(found["ranks"][1]["last"] == 12);
+  CHECK(found["ranks"][1]["waited_ms"].get<double>() == Approx(1.2));
+  CHECK(table_in(scratch, "l.yaml").at(4 * 2'049'000) == Approx(5700));
+  const Outcome shown = ddpsim({"import", "torch-trace", "t.json", "rank1.json"}, scratch.folder());
+  CHECK_THAT(shown.out,
+             Catch::Contains("rank 1 came last to 12 of 12 all-reduces, and others waited 1.200 ms "
+                             "a step for it; the other 3 of 15 overlapped with others, so that "
+                             "their own time is not known") &&
+                 Catch::Contains("not known"));
+}
+
+TEST_CASE(
+    "all-reduces that are no times of a link make no link profile, and the next command "
+    "does without",
+    "[tools][import_trace]") {
+  // 8.2 MB take 4 ms and 31.5 MB 1 ms: the reader of a link profile refuses such a table.
+  const Scratch scratch;
+  TraceOptions options;
+  options.bucket_all_reduces = std::vector(3, std::vector<double>{4000, 1000, 1000, 1000, 1000});
+  scratch.write("t.json", KinetoTrace(options).text());
+  const std::string why = fmt::format(
+      "no link profile is written: {} in 4 ms and {} in 1 ms: more bytes take less time, so these "
+      "are no times of a link",
+      to_string(Bytes{4 * 2'049'000}), to_string(Bytes{4 * 7'875'584}));
+  const Outcome both =
+      ddpsim({"import", "torch-trace", "t.json", "-o", "p.yaml", "--link-profile", "l.yaml"},
+             scratch.folder());
+  REQUIRE(both.code == 0);
+  CHECK_THAT(both.out, Catch::Contains(why) && !Catch::Contains("a prediction takes the larger"));
+  CHECK(!std::filesystem::exists(scratch.path("l.yaml")));
+  CHECK(next_command(both) == "ddpsim tune p.yaml --device DEVICE --ranks N --link LINK");
+  const Outcome followed =
+      follow(next_command(both), scratch.folder(),
+             {{"DEVICE", "h100-sxm"}, {"--ranks N", "--ranks 2"}, {"LINK", "nvlink4"}});
+  CAPTURE(followed.err);
+  CHECK(followed.code == 0);
+  // Where the link profile is all that was asked for, nothing was done.
+  const Outcome alone =
+      ddpsim({"import", "torch-trace", "t.json", "--link-profile", "l.yaml"}, scratch.folder());
+  CHECK(alone.code == 2);
+  CHECK(lines_of(alone.err).size() == 1);
+  CHECK_THAT(alone.err, Catch::Contains("t.json: " + why));
+  CHECK(!std::filesystem::exists(scratch.path("l.yaml")));
+}
+
 TEST_CASE("traces that tell nothing of a link together are refused", "[tools][import_trace]") {
   const Scratch scratch;
   scratch.write("t.json", KinetoTrace({}).text());

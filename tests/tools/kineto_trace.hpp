@@ -30,7 +30,8 @@ struct TraceOptions {
   int rank = 0;
   double all_reduce = 1000;  ///< how long each takes, in us
   double copy_in = 20;       ///< of the 300 us of a gradient, its copy's part; then nothing runs
-  std::vector<double> all_reduces{}, copies_in{};  ///< if given, those of each step
+  std::vector<double> all_reduces{}, copies_in{};         ///< if given, those of each step
+  std::vector<std::vector<double>> bucket_all_reduces{};  ///< if given, [step][bucket]
   std::vector<double> stretch{};  ///< if given, how many times as long all of each step takes
   /// The host falls behind the device after the backward pass: it issues the copies out of the
   /// buckets from 79000 on, one each 100 us, which run at once; the optimizer is called
@@ -195,7 +196,9 @@ class KinetoTrace {
              copy_in, 7);
       if (++in_bucket < tensors()[bucket]) continue;
       collective("allreduce", options_.all_reduce_kernel, elements()[bucket], backward, h + 70,
-                 d + 300, all_reduce);
+                 d + 300,
+                 options_.bucket_all_reduces.empty() ? all_reduce
+                                                     : options_.bucket_all_reduces[at][bucket]);
       ++bucket;
       in_bucket = 0;
     }

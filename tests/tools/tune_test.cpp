@@ -254,6 +254,24 @@ TEST_CASE("under another rule savings and what is to paste are of buckets by tha
   CHECK(pasted(kept) == Approx(own).margin(0.0051));
 }
 
+TEST_CASE("the verdict does not deny a cap that the table shows to be a little shorter",
+          "[tools][tune]") {
+  // Of a step of 859 ms communication is 5 ms, of which buckets save 0.2 ms at best.
+  const Scratch scratch;
+  const std::string file =
+      scratch
+          .write("long.yaml",
+                 "workload: {model: resnet50, batch: 512}\n"
+                 "cluster: {device: rtx4090, ranks_per_node: 2, intra_node: nvlink4}\n")
+          .string();
+  const Outcome outcome = ddpsim({"tune", file});
+  REQUIRE(outcome.code == 0);
+  // In the table the best cap is 0.01 to 0.04 % under the default.
+  REQUIRE(std::regex_search(outcome.out, std::regex("\nbest cap +[^\n]* -0\\.0[1-4] % ")));
+  CHECK_THAT(outcome.out, Catch::Contains("verdict: tuning does not pay: no single cap beats the "
+                                          "default by more than 0.05 %: keep 25 MiB\n"));
+}
+
 TEST_CASE("the verdict weighs what the scenario has, not what it has left", "[tools][tune]") {
   const Scratch scratch;
   const std::string file = scratch.write("l40s.yaml", gpt_on_l40s).string();

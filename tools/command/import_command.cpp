@@ -110,9 +110,10 @@ int import_command(const std::vector<std::string>& arguments) {
   pages.add_to(outputs);
   outputs.add(options.json, json_text(imported.json));
   outputs.add(output, imported.profile);
-  outputs.add(link, imported.link_profile);
+  const std::string written_link = imported.link_profile.empty() ? "" : link;
+  outputs.add(written_link, imported.link_profile);
   outputs.commit();
-  if (!options.quiet) tell_next(imported, output, link);
+  if (!options.quiet) tell_next(imported, output, written_link);
   return exit_done;
 }
 

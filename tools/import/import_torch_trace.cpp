@@ -67,13 +67,18 @@ Imported import_torch_trace(const ImportRequest& request) {
         "lateness cannot be told from it; `ddpsim run SCENARIO --why` names the rank");
   }
   if (request.link_wanted) {
-    const Link link = link_of(finding, gradients, request.file, others, request.others);
-    link_profile = link_profile_yaml(link,
-                                     "# A link profile from a profiler's trace: a scenario "
-                                     "names this file as its intra_node or inter_node.\n"
-                                     "# Kernels ran beside these all-reduces: `interference: {}` "
-                                     "in the cluster keeps a prediction from slowing them again.\n"
-                                     "# Nothing is known of smaller all-reduces.\n");
+    const std::optional<Link> link =
+        link_of(finding, gradients, request.file, others, request.others);
+    if (!link && !request.wanted)  // it was all that was asked for
+      throw InputError(fmt::format("{}: {}", request.file, finding.notes.back()));
+    if (link)
+      link_profile =
+          link_profile_yaml(*link,
+                            "# A link profile from a profiler's trace: a scenario "
+                            "names this file as its intra_node or inter_node.\n"
+                            "# Kernels ran beside these all-reduces: `interference: {}` "
+                            "in the cluster keeps a prediction from slowing them again.\n"
+                            "# Nothing is known of smaller all-reduces.\n");
   }
   Imported imported{trace_page(finding, gradients, request.file),
                     trace_json(finding, gradients, request.file), "", std::move(link_profile), ""};
@@ -83,7 +88,7 @@ Imported import_torch_trace(const ImportRequest& request) {
   }
   imported.next = "ddpsim tune FILE --device DEVICE --ranks N --link LINK";
   // What the link profile says: kernels ran beside these all-reduces, and so did the profile's.
-  if (request.link_wanted) imported.next += " --set cluster.interference={}";
+  if (!imported.link_profile.empty()) imported.next += " --set cluster.interference={}";
   if (request.wanted)
     imported.profile = workload_profile_yaml(profile_of(finding, gradients, request.file),
                                              "# A workload profile from a profiler's trace: a "

@@ -15,7 +15,7 @@ struct Imported {
   Page page;
   nlohmann::ordered_json json;
   std::string profile;
-  std::string link_profile;  ///< of a trace, if wanted
+  std::string link_profile;  ///< of a trace, if wanted; "" where its times are no link's
   /// A command that uses the profile, with FILE in place of its name and other words in capitals
   /// for what only its reader knows.
   std::string next{};

@@ -33,11 +33,22 @@ std::string sentence(const Lateness& lateness, const RankTraces& traces) {
   const std::size_t latest = by_waiting(lateness).front();
   const RankLateness& rank = lateness.ranks[latest];
   const std::size_t all = lateness.steps * lateness.all_reduces.size();
-  if (rank.last == 0) return "all ranks came to every all-reduce together";
+  std::size_t known = 0;
+  for (const LastArrival& last : lateness.all_reduces) known += last.known;
+  const std::string unknown =
+      known == all ? ""
+                   : fmt::format(
+                         "; the other {} of {} overlapped with others, so that their own time is "
+                         "not known",
+                         all - known, all);
+  if (known == 0) return "all-reduces overlapped with others, so that who came last is not known";
+  if (rank.last == 0)
+    return fmt::format("all ranks came to {} together{}",
+                       known == all ? "every all-reduce" : fmt::format("{} all-reduces", known),
+                       unknown);
   return fmt::format(
-      "{} came last to {} of {} all-reduces, and others waited {:.3f} ms a step for "
-      "it",
-      name_of_rank(traces, latest), rank.last, all, in_ms(rank.waited));
+      "{} came last to {} of {} all-reduces, and others waited {:.3f} ms a step for it{}",
+      name_of_rank(traces, latest), rank.last, known, in_ms(rank.waited), unknown);
 }
 
 Table ranks_table(const Lateness& lateness, const RankTraces& traces) {
@@ -68,27 +79,31 @@ Table arrivals_table(const Lateness& lateness, const RankTraces& traces) {
   Table table{{index, rank, steps, waited}};
   for (std::size_t b = 0; b < lateness.all_reduces.size(); ++b) {
     const LastArrival& last = lateness.all_reduces[b];
-    table.add({b, last.steps == 0 ? std::string("nobody") : name_of_rank(traces, last.rank),
-               last.steps, in_ms(last.waited)});
+    if (last.known == 0)
+      table.add({b, std::string("not known"), FieldValue(), FieldValue()});
+    else
+      table.add({b, last.steps == 0 ? std::string("nobody") : name_of_rank(traces, last.rank),
+                 last.steps, in_ms(last.waited)});
   }
   return table;
 }
 
 }  // namespace
 
-Lateness lateness_of(const std::vector<std::vector<std::vector<Duration>>>& times) {
+Lateness lateness_of(const std::vector<std::vector<TimesTaken>>& times) {
   const std::size_t ranks = times.front().size(), all_reduces = times.front().front().size();
   Lateness lateness{times.size(), std::vector<LastArrival>(all_reduces),
                     std::vector<RankLateness>(ranks)};
   for (std::size_t b = 0; b < all_reduces; ++b) {
     std::vector<std::size_t> last_in(ranks);
     std::vector<Duration> waited;
-    for (const auto& of_step : times) {
-      const auto shorter = [b](const auto& mine, const auto& theirs) {
-        return mine[b] < theirs[b];
+    for (const std::vector<TimesTaken>& of_step : times) {
+      const auto shorter = [b](const TimesTaken& mine, const TimesTaken& theirs) {
+        return mine[b] < theirs[b];  // what is not known is less than all that is
       };
       const auto [last, first] = std::minmax_element(of_step.begin(), of_step.end(), shorter);
-      waited.push_back((*first)[b] - (*last)[b]);
+      if (!(*last)[b]) continue;
+      waited.push_back(*(*first)[b] - *(*last)[b]);
       if (waited.back() == Duration::zero()) continue;
       const auto rank = static_cast<std::size_t>(last - of_step.begin());
       ++last_in[rank];
@@ -97,7 +112,7 @@ Lateness lateness_of(const std::vector<std::vector<std::vector<Duration>>>& time
     }
     const auto most = std::max_element(last_in.begin(), last_in.end());
     lateness.all_reduces[b] = {static_cast<std::size_t>(most - last_in.begin()), *most,
-                               median(waited)};
+                               waited.size(), median(waited)};
   }
   for (RankLateness& rank : lateness.ranks)
     rank.waited /= static_cast<std::int64_t>(lateness.steps);
@@ -119,7 +134,8 @@ nlohmann::ordered_json lateness_json(const Lateness& lateness, const RankTraces&
                              {"last", lateness.ranks[r].last},
                              {"waited_ms", in_ms(lateness.ranks[r].waited)}});
   for (const LastArrival& last : lateness.all_reduces) {
-    Json entry{{"steps", last.steps}, {"waited_ms", in_ms(last.waited)}};
+    Json entry{{"steps", last.steps}, {"known", last.known}};
+    if (last.known > 0) entry["waited_ms"] = in_ms(last.waited);
     if (last.steps > 0) entry["last"] = name_of_rank(traces, last.rank);
     json["all_reduces"].push_back(std::move(entry));
   }

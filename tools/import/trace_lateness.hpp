@@ -14,6 +14,7 @@ namespace ddpsim {
 struct LastArrival {
   std::size_t rank = 0;   ///< index of its trace: most often the last one
   std::size_t steps = 0;  ///< in so many
+  std::size_t known = 0;  ///< steps that tell the times of all ranks
   Duration waited{};      ///< by the rank that waited longest for the last, median over steps
 };
 
@@ -33,9 +34,10 @@ struct Lateness {
 
 /// Worked example: one all-reduce took rank 0 1.0 ms and rank 1 0.7 ms. Rank 1 was last, and
 /// rank 0 waited 0.3 ms for it. Ranks that took equally long came together: nobody was last, and
-/// `steps` does not count that step.
+/// `steps` does not count that step. Nor does an all-reduce count where the time of some rank is not
+/// known.
 /// `times`: of all_reduce_times(), [step][rank][all-reduce].
-Lateness lateness_of(const std::vector<std::vector<std::vector<Duration>>>& times);
+Lateness lateness_of(const std::vector<std::vector<TimesTaken>>& times);
 
 void add_lateness(Page& page, const Lateness& lateness, const RankTraces& traces);
 nlohmann::ordered_json lateness_json(const Lateness& lateness, const RankTraces& traces);

@@ -5,41 +5,86 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "scenarios/reader/cluster/link_reader.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "tools/import/trace_ranks.hpp"
 
 namespace ddpsim {
 namespace {
 
-/// [bucket] its times, one of each step: the shortest of the ranks'.
-std::vector<std::vector<Duration>> times_of(const RankTraces& traces) {
-  std::vector<std::vector<Duration>> times(traces.first.steps.front().all_reduces.size());
-  for (const auto& of_step : all_reduce_times(traces))
+using BySize = std::map<Bytes, std::vector<std::size_t>>;  // buckets
+
+/// [bucket][step] its time: the shortest of the ranks', known where all ranks' are.
+std::vector<TimesTaken> times_of(const RankTraces& traces) {
+  std::vector<TimesTaken> times(traces.first.steps.front().all_reduces.size());
+  for (const std::vector<TimesTaken>& of_step : all_reduce_times(traces))
     for (std::size_t b = 0; b < times.size(); ++b) {
-      Duration shortest = of_step.front()[b];
-      for (const std::vector<Duration>& of_rank : of_step)
+      std::optional<Duration> shortest = of_step.front()[b];
+      for (const TimesTaken& of_rank : of_step)  // what is not known is less than all that is
         shortest = std::min(shortest, of_rank[b]);
       times[b].push_back(shortest);
     }
   return times;
 }
 
-/// [step] of these buckets: they follow each other, so it is their sum that a step feels.
-std::vector<Duration> means_by_step(const std::vector<std::vector<Duration>>& times,
+/// Of the steps in which a time of these buckets is known, the mean of those that are: the buckets
+/// follow each other, so it is their sum that a step feels.
+std::vector<Duration> means_by_step(const std::vector<TimesTaken>& times,
                                     const std::vector<std::size_t>& buckets) {
-  std::vector<Duration> means(times.front().size());
-  for (std::size_t step = 0; step < means.size(); ++step) {
-    for (const std::size_t bucket : buckets) means[step] += times[bucket][step];
-    means[step] /= static_cast<std::int64_t>(buckets.size());
+  std::vector<Duration> means;
+  for (std::size_t step = 0; step < times.front().size(); ++step) {
+    Duration sum{};
+    std::int64_t known = 0;
+    for (const std::size_t bucket : buckets)
+      if (const std::optional<Duration>& time = times[bucket][step]) {
+        sum += *time;
+        ++known;
+      }
+    if (known > 0) means.push_back(sum / known);
   }
   return means;
 }
 
+/// Takes out the buckets whose time no step tells; gives the sizes of which none is left, with how
+/// many buckets of a step each has.
+std::map<Bytes, std::size_t> take_out_unknown(BySize& by_size,
+                                              const std::vector<TimesTaken>& times) {
+  std::map<Bytes, std::size_t> unknown;
+  for (auto& [size, buckets] : by_size) {
+    const std::size_t all = buckets.size();
+    std::erase_if(buckets, [&](std::size_t bucket) {
+      return std::none_of(times[bucket].begin(), times[bucket].end(),
+                          [](const std::optional<Duration>& time) { return time.has_value(); });
+    });
+    if (buckets.empty()) unknown[size] = all;
+  }
+  std::erase_if(by_size, [](const auto& entry) { return entry.second.empty(); });
+  return unknown;
+}
+
+std::string left_out(const std::map<Bytes, std::size_t>& unknown) {
+  constexpr std::size_t most_listed = 4;
+  std::vector<std::string> sizes;
+  std::size_t buckets = 0;
+  for (const auto& [size, count] : unknown) {
+    sizes.push_back(to_string(size));
+    buckets += count;
+  }
+  const std::string said =
+      sizes.size() > most_listed
+          ? fmt::format("{} sizes, {} to {},", sizes.size(), sizes.front(), sizes.back())
+          : fmt::format("{}", fmt::join(sizes, ", "));
+  return fmt::format(
+      "left out of the link profile: all-reduces of {} ({} a step) overlapped with others in every "
+      "step, so that their own time is not known",
+      said, buckets);
+}
+
 /// A point for each group of sizes that are all but alike: between two of those a difference in
 /// time is the ranks' arrival, not the link's. The size of a point is the mean of its buckets'.
-AllReduceTable pooled(const std::map<Bytes, std::vector<std::size_t>>& by_size,
-                      const std::vector<std::vector<Duration>>& times) {
+AllReduceTable pooled(const BySize& by_size, const std::vector<TimesTaken>& times) {
   AllReduceTable table;
   std::vector<std::size_t> group;
   Bytes smallest, sum;
@@ -63,12 +108,20 @@ AllReduceTable pooled(const std::map<Bytes, std::vector<std::size_t>>& by_size,
   return table;
 }
 
+/// Why the all-reduces make no link profile; "": they make one.
+std::string why_none(const AllReduceTable& table) {
+  if (table.empty())
+    return "all-reduces overlapped with others in every step, so that the time of none is known";
+  return why_no_link(table);
+}
+
 }  // namespace
 
-Link link_of(TraceFinding& finding, const FoundGradients& gradients, const std::string& file,
-             const std::vector<TraceFinding>& others, const std::vector<std::string>& other_files) {
-  const std::vector<std::vector<Duration>> times = times_of({finding, file, others, other_files});
-  std::map<Bytes, std::vector<std::size_t>> by_size;  // buckets
+std::optional<Link> link_of(TraceFinding& finding, const FoundGradients& gradients,
+                            const std::string& file, const std::vector<TraceFinding>& others,
+                            const std::vector<std::string>& other_files) {
+  const std::vector<TimesTaken> times = times_of({finding, file, others, other_files});
+  BySize by_size;
   for (std::size_t b = 0; b < times.size(); ++b) {
     const std::int64_t bytes = b < gradients.buckets.size() ? bytes_of(gradients.buckets[b]) : -1;
     if (bytes <= 0)
@@ -78,8 +131,16 @@ Link link_of(TraceFinding& finding, const FoundGradients& gradients, const std::
                       file));
     by_size[Bytes{bytes}].push_back(b);
   }
+  const std::map<Bytes, std::size_t> unknown = take_out_unknown(by_size, times);
   Link link;
   link.all_reduce = pooled(by_size, times);
+  if (const std::string why = why_none(link.all_reduce); !why.empty()) {
+    finding.notes.push_back(fmt::format(
+        "no link profile is written: {}{}", why,
+        others.empty() ? " (more traces, one of each rank, tell all-reduces from the last arrival)"
+                       : ""));
+    return std::nullopt;
+  }
   constexpr int most_ranks = 1'000'000;  // of a link profile
   if (finding.group_ranks > 0 && finding.group_ranks <= most_ranks)
     link.table_ranks = finding.group_ranks;
@@ -95,6 +156,7 @@ Link link_of(TraceFinding& finding, const FoundGradients& gradients, const std::
                                       others.empty() ? " (more traces, one of each rank, tell it "
                                                        "from the last arrival)"
                                                      : ""));
+  if (!unknown.empty()) finding.notes.push_back(left_out(unknown));
   if (by_size.size() > link.all_reduce.size())
     finding.notes.push_back(fmt::format(
         "all-reduces of {} sizes, of which some are all but alike, make {} point{} of "

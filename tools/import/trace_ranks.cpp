@@ -9,12 +9,12 @@
 namespace ddpsim {
 namespace {
 
-/// [all-reduce] how long it took.
-std::vector<Duration> times_taken(const std::vector<FoundCollective>& all_reduces) {
-  std::vector<Duration> times;
+TimesTaken times_taken(const std::vector<FoundCollective>& all_reduces) {
+  TimesTaken times;
   Duration ended{};
   for (const FoundCollective& each : all_reduces) {
-    times.push_back(std::max(each.end - std::max(each.start, ended), Duration{1}));
+    const Duration own = each.end - std::max(each.start, ended);
+    times.push_back(own > Duration::zero() ? std::optional(own) : std::nullopt);
     ended = std::max(ended, each.end);
   }
   return times;
@@ -53,8 +53,8 @@ void refuse_alone(const TraceFinding& finding, const std::string& file) {
 }
 
 /// [rank] its all-reduces in this step of the first trace; empty: not all traces have the step.
-std::vector<std::vector<Duration>> times_in(const FoundStep& step, const RankTraces& traces) {
-  std::vector<std::vector<Duration>> times{times_taken(step.all_reduces)};
+std::vector<TimesTaken> times_in(const FoundStep& step, const RankTraces& traces) {
+  std::vector<TimesTaken> times{times_taken(step.all_reduces)};
   for (std::size_t rank = 1; rank < traces.ranks(); ++rank) {
     const FoundStep* theirs = step_named(traces.finding(rank), step.name);
     if (theirs == nullptr) return {};
@@ -66,10 +66,10 @@ std::vector<std::vector<Duration>> times_in(const FoundStep& step, const RankTra
 
 }  // namespace
 
-std::vector<std::vector<std::vector<Duration>>> all_reduce_times(const RankTraces& traces) {
+std::vector<std::vector<TimesTaken>> all_reduce_times(const RankTraces& traces) {
   for (std::size_t rank = 0; rank < traces.ranks(); ++rank)
     refuse_alone(traces.finding(rank), traces.file(rank));
-  std::vector<std::vector<std::vector<Duration>>> times;
+  std::vector<std::vector<TimesTaken>> times;
   for (const FoundStep& step : traces.first.steps)
     if (auto of_step = times_in(step, traces); !of_step.empty())
       times.push_back(std::move(of_step));

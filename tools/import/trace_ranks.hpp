@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,15 +24,20 @@ struct RankTraces {
   }
 };
 
-/// [step][rank][all-reduce of gradients] how long it took the rank from its own arrival, or from
-/// the end of an earlier one that was still under way: Gloo has two threads, and what overlaps
-/// would count twice. Steps are those that all traces have, matched by their names.
+/// How long each all-reduce of a step took one rank, in the order in which they were issued: from
+/// the rank's own arrival, or from the end of an earlier one that was still under way, for Gloo has
+/// two threads, and what overlaps would count twice. Not known (nothing) of one that ended no later
+/// than an earlier one, or that ended as it began.
+using TimesTaken = std::vector<std::optional<Duration>>;
+
+/// [step][rank][all-reduce of gradients] how long it took the rank. Steps are those that all traces
+/// have, matched by their names.
 ///
 /// The last rank to arrive waits for nobody, so that of one all-reduce the shortest time is its
 /// own, and what another rank took longer is waiting. That needs no clock that ranks share.
 ///
 /// Throws InputError, naming the file, if a rank was alone, if a rank's steps have other
 /// all-reduces than the first one's, or no step in common.
-std::vector<std::vector<std::vector<Duration>>> all_reduce_times(const RankTraces& traces);
+std::vector<std::vector<TimesTaken>> all_reduce_times(const RankTraces& traces);
 
 }  // namespace ddpsim

@@ -187,8 +187,10 @@ def _counted(collectives):
 
 
 def _collective(sent, count):
-    pairs = [('op', sent.op), ('pass', sent.phase), ('module', quoted(sent.module)),
-             ('bytes', sent.bytes)]
+    pairs = [('op', sent.op), ('pass', sent.phase)]
+    if sent.module:  # else the model itself, its loss or the hook of a gradient
+        pairs.append(('module', quoted(sent.module)))
+    pairs.append(('bytes', sent.bytes))
     if sent.layer is not None:
         pairs += [('layer', sent.layer), ('after', sent.after)]
     return pairs + ([('count', count)] if count > 1 else [])

@@ -300,8 +300,8 @@ void add_modes(Map<TrainingDraft>& map) {
       .key("static_graph", value::boolean(), &TrainingDraft::static_graph,
            {.meaning = "Whether DistributedDataParallel is told that the graph never changes."})
       .key("gradient_as_bucket_view", value::boolean(), &TrainingDraft::gradient_as_bucket_view,
-           {.meaning = "Whether gradients are views of their buckets, which saves the copies in "
-                       "and out."})
+           {.meaning = "Whether gradients are views of their buckets, which saves the copies out "
+                       "and, where `zero_grad` keeps gradients (`pytorch: 1.13`), those in."})
       .key("batched_grad_copy", value::boolean(), &TrainingDraft::batched_grad_copy,
            {.meaning = "Whether a bucket's gradients are copied into it and divided together, once "
                        "all are there."})

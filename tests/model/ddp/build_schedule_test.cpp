@@ -134,6 +134,11 @@ TEST_CASE("R22, R23: views of the bucket save the copies out and not those in",
   CHECK(count(schedule, Operation::copy_in) == 3);
   CHECK(count(schedule, Operation::copy_out) == 0);
   CHECK(count(schedule, Operation::wait) == 2);
+  // Where zero_grad keeps gradients they stay views, and are not copied in either.
+  training.pytorch = PyTorch::v1_13;
+  schedule = build_schedule(two_layer_works(), training);
+  CHECK(count(schedule, Operation::copy_in) == 0);
+  CHECK(count(schedule, Operation::copy_out) == 0);
 }
 
 TEST_CASE("all-reduces that make means leave nothing to divide", "[model][build_schedule]") {

@@ -192,6 +192,22 @@ TEST_CASE("what is alive at most, what is frozen and the batch are read",
              Catch::Contains("pass: unknown name \"sideways\"; known: forward, backward"));
 }
 
+TEST_CASE("a collective of no module is the model's own, and stands where it says",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  const Scenario scenario = scenario_of(
+      scratch,
+      in_place_of(good_description, "arrival:",
+                  "collectives: [{op: all_reduce, pass: backward, bytes: 8192, layer: 0, after: 5}]"
+                  "\narrival:"));
+  REQUIRE(scenario.workload.collectives.size() == 1);
+  const OwnCollective& sent = scenario.workload.collectives.front();
+  CHECK(sent.kind == OwnCollective::Kind::all_reduce);
+  CHECK(sent.size == Bytes{8192});
+  CHECK(sent.backward);
+  CHECK(sent.layer == 0);
+}
+
 TEST_CASE("formats that are only stored have their size, and buckets of their own",
           "[scenarios][description_reader]") {
   const Scratch scratch;

@@ -166,9 +166,10 @@ std::string verdict_to_keep(const Tuning& tuning, const TuneOptions& options) {
   const bool own = keeps_given(tuning, options);
   const double best = -over(tuning.best_cap.step, settled(tuning, options).step);
   constexpr double shown = 0.0005;  // of the step
+  const std::string by = best > 0 ? " by more than 0.05 %" : "";
   const std::string kept = own || tuning.other_rule ? given_text(tuning) : "the default";
   const std::string cap =
-      best < shown ? fmt::format("no single cap beats {}", kept)
+      best < shown ? fmt::format("no single cap beats {}{}", kept, by)
                    : fmt::format("the best cap would save {:.1f} %, {}", 100 * best,
                                  best > options.noise
                                      ? "which is less than the errors allowed for can take away"
