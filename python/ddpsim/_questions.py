@@ -80,8 +80,9 @@ def run(scenario: Source, *, set: Settings | None = None, cluster: Any = None,
         nodes: int | None = None, ranks_per_node: int | list[int] | None = None,
         ranks: int | None = None,
         device: Any = None, steps: int | None = None, scaling: int | None = None,
-        seeds: int | None = None, run_ahead: bool = False, ddp_statistics: bool = False, why: bool = False,
-        trace: bool = False, hooks: bool = False, page: bool = False, laws_only: bool = False,
+        seeds: int | None = None, run_ahead: bool = False, ddp_statistics: bool = False,
+        why: bool = False, trace: bool = False, hooks: bool = False, page: bool = False,
+        laws_only: bool = False,
         progress: Progress = None) -> results.Run:
     """Predicts a training step under every strategy in the scenario's `compare` list.
 

@@ -29,7 +29,8 @@ CALIBRATE = ('calibrate', 'scenarios/examples/mlp-2ranks.yaml', '--backend', 'th
 
 # What is run, by a name of its own.
 COMMANDS = {
-    'run': ('run', FIRST, '--why', '--steps', '3', '--run-ahead', '--ddp-statistics', '--scaling',
+    'run': ('run', FIRST, '--why', '--steps', '3', '--run-ahead', '--ddp-statistics', '--set',
+            'cluster.jitter=1%', '--seeds', '3', '--scaling',
             '16', '--cluster', 'dgx-h100', '--nodes', '2', '--set', 'cluster.price=2 USD/h',
             '--set', 'training.bucket_cap=25 MiB'),
     'run of ranks that differ': ('run', 'scenarios/examples/straggler.yaml', '--why', '--set',
@@ -74,10 +75,10 @@ SECTIONS = {
     'memory': Section(RUNS, 'results[].memory', ['memory']),
     'bucket': Section(RUNS, 'results[].buckets[]', ['buckets']),
     'result': Section(RUNS, 'results[]',
-                      ['run', 'throughput', 'scaling', 'memory', 'steps', 'why']),
+                      ['run', 'throughput', 'scaling', 'seeds', 'memory', 'steps', 'why']),
     'run': Section(RUNS, '', ['run', 'described']),
     'run --csv': Section(('run', 'run --vary'), '',
-                         ['run', 'throughput', 'memory', 'sweep', 'why'], '--csv',
+                         ['run', 'throughput', 'memory', 'seeds', 'sweep', 'why'], '--csv',
                          ('result', 'run')),
     'choice': Section(('tune',), 'caps[]', ['tune']),
     'tune': Section(('tune',), '', ['tune', 'cluster', 'memory']),
@@ -110,8 +111,8 @@ ANCHORS = {'cluster': 'the-cluster', 'memory': 'memory', 'result': 'a-result',
            'bucket': 'a-bucket', 'choice': 'a-choice-of-buckets'}
 # Groups for what lies below a key.
 BELOW = {'why': 'why', 'steps': 'steps', 'run_ahead': 'steps', 'ddp_statistics': 'steps',
-         'scaling': 'scaling', 'described': 'described', 'collectives': 'collectives',
-         'kinds': 'kinds of steps', 'at_peak': 'memory'}
+         'scaling': 'scaling', 'seeds': 'seeds', 'described': 'described',
+         'collectives': 'collectives', 'kinds': 'kinds of steps', 'at_peak': 'memory'}
 # Mappings whose keys are those of a scenario.
 OF_SCENARIOS = {'set'}
 

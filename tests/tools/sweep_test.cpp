@@ -308,7 +308,8 @@ TEST_CASE("in a folder where no lock can be made a sweep says why", "[tools][swe
              "--csv",
              (folder / "rows.csv").string()};
   const bool root = geteuid() == 0;  // who may write everywhere
-  if (root) line.insert(line.begin(), {"setpriv", "--reuid=65534", "--clear-groups"});
+  if (root)
+    line.insert(line.begin(), {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"});
   const Outcome outcome = execute(line);
   fs::permissions(folder, perms::owner_all);
   if (root && (outcome.code == 126 || outcome.code == 127)) {

@@ -34,8 +34,8 @@ struct Lateness {
 
 /// Worked example: one all-reduce took rank 0 1.0 ms and rank 1 0.7 ms. Rank 1 was last, and
 /// rank 0 waited 0.3 ms for it. Ranks that took equally long came together: nobody was last, and
-/// `steps` does not count that step. Nor does an all-reduce count where the time of some rank is not
-/// known.
+/// `steps` does not count that step. Nor does an all-reduce count where the time of some rank is
+/// not known.
 /// `times`: of all_reduce_times(), [step][rank][all-reduce].
 Lateness lateness_of(const std::vector<std::vector<TimesTaken>>& times);
 

@@ -22,8 +22,9 @@ namespace ddpsim {
 /// times are.
 ///
 /// Nothing, and a last note that says why, where no row is left or the times are no link's
-/// (why_no_link()). Throws InputError, naming `file` or one of `other_files`, if one rank was alone, if
-/// sizes are not known, if another rank's steps have other all-reduces, or no step in common.
+/// (why_no_link()). Throws InputError, naming `file` or one of `other_files`, if one rank was
+/// alone, if sizes are not known, if another rank's steps have other all-reduces, or no step in
+/// common.
 std::optional<Link> link_of(TraceFinding& finding, const FoundGradients& gradients,
                             const std::string& file, const std::vector<TraceFinding>& others,
                             const std::vector<std::string>& other_files);

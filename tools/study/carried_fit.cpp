@@ -182,10 +182,11 @@ std::vector<OtherThanMeasured> other_than_measured(const Scenario& scenario) {
 }
 
 int measured_ranks(const Scenario& scenario) {
-  if (!scenario.measured || !scenario.is_changed) return scenario.cluster.ranks();
+  if (!scenario.measured) return scenario.cluster.ranks();
   const auto rows = calibrating_rows(*scenario.measured);
-  return rows.empty() ? scenario.cluster.ranks()
-                      : measured_scenario(scenario, *rows.front()).cluster.ranks();
+  const bool as_here = rows.empty() || (!scenario.is_changed && rows.front()->set.empty());
+  return as_here ? scenario.cluster.ranks()
+                 : measured_scenario(scenario, *rows.front()).cluster.ranks();
 }
 
 std::string carried_fit_note(const std::vector<OtherThanMeasured>& others) {

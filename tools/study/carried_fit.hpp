@@ -21,8 +21,9 @@ struct OtherThanMeasured {
 /// Throws InputError where a row's keys do not go with the file.
 std::vector<OtherThanMeasured> other_than_measured(const Scenario& scenario);
 
-/// The ranks that the first row which calibrates was measured on: those of the scenario's file, with
-/// the keys that the row sets itself; the scenario's own where no row calibrates. Throws likewise.
+/// The ranks that the first row which calibrates was measured on: those of the scenario's file,
+/// with the keys that the row sets itself; the scenario's own where no row calibrates. Throws
+/// likewise.
 int measured_ranks(const Scenario& scenario);
 
 /// "the measured rows are of device h100-sxm (here a100-80): what is fitted to them may not hold

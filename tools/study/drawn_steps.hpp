@@ -20,8 +20,8 @@ struct DrawnSteps {
 inline constexpr int most_seeds = 10'000;
 
 /// [strategy compared] So many steps, of the seeds 1, 2, ..., on all cores. `watch`: how many seeds
-/// are done. Throws InputError, of `--seeds`, where nothing changes from step to step, if `count` is
-/// below 1 or above most_seeds, and if there are too many ranks.
+/// are done. Throws InputError, of `--seeds`, where nothing changes from step to step, if `count`
+/// is below 1 or above most_seeds, and if there are too many ranks.
 std::vector<DrawnSteps> drawn_steps(const Comparison& run, int count,
                                     const std::function<void(int done)>& watch = {});
 

@@ -267,12 +267,17 @@ bool is_called(std::string_view device, std::string_view by_driver) {
   const std::string model = letters_and_digits(numbered ? word : said),
                     driver = letters_and_digits(by_driver);
   if (model.empty()) return false;
-  const auto digit_at = [&](std::size_t at) {
-    return at < driver.size() && std::isdigit(static_cast<unsigned char>(driver[at])) != 0;
+  // "H100" of "H100 80GB" ends there, "A10" of "A100" does not.
+  const auto ends_number = [&](std::size_t end) {
+    if (end == driver.size()) return true;
+    std::size_t place = 0;  // in `by_driver`, behind so many letters and digits
+    for (std::size_t kept = 0; kept < end; ++place)
+      kept += std::isalnum(static_cast<unsigned char>(by_driver[place])) != 0 ? 1 : 0;
+    return std::isdigit(static_cast<unsigned char>(by_driver[place])) == 0;
   };
   for (std::size_t at = driver.find(model); at != std::string::npos;
        at = driver.find(model, at + 1))
-    if (!digit_at(at + model.size())) return true;
+    if (ends_number(at + model.size())) return true;
   return false;
 }
 

@@ -345,7 +345,7 @@ TEST_CASE("a key of ours in a wrong mapping is told its own, before what is miss
         "s.yaml:8:3: cluster.bucket_cap: unknown key; bucket_cap is a key of training: write "
         "training: {bucket_cap: 50 MiB}; known: system, source, calibration, device, nodes, "
         "ranks_per_node, ranks, intra_node, inter_node, cpu, collectives, interference, skew, "
-        "exceptions, launch, host, collectives_at_once, through_host, price");
+        "jitter, exceptions, launch, host, collectives_at_once, through_host, price");
   CHECK_THAT(refusal_at(scratch, 10, "  compare: [flat]"),
              Catch::Contains("compare is a key of the scenario itself: write it beside workload "
                              "and cluster, not below them"));

@@ -45,7 +45,8 @@ TEST_CASE("an unknown key is refused where it stands, with the nearest known one
               "cluster: {devices: h100-sxm, device: h100-sxm}\n") ==
       "s.yaml:2:11: cluster.devices: unknown key; did you mean \"device\"?; known: system, source, "
       "calibration, device, nodes, ranks_per_node, ranks, intra_node, inter_node, cpu, "
-      "collectives, interference, skew, exceptions, launch, host, collectives_at_once, "
+      "collectives, interference, skew, jitter, exceptions, launch, host, "
+      "collectives_at_once, "
       "through_host, price");
 }
 

@@ -85,7 +85,7 @@ TEST_CASE("a step of a drawn pace is the step of such a slowest rank", "[sim][ji
     CHECK(model.costs.slowest_rank == 1);  // lent for the call
     CHECK(working_length(model.costs, schedule, {1, 1}) == even);
   }
-  // All ranks at half the time: 18 ms of computation become 9, and three all-reduces of 1.5 ms stay.
+  // All ranks at half the time: 18 ms of computation become 9; three all-reduces of 1.5 ms stay.
   const Schedule naive = build_schedule(model.works, training_of(Strategy::naive));
   CHECK(working_length(model.costs, naive, {0.5, 0.5}) == 9ms + 3 * 1500us);
 }
