@@ -190,7 +190,8 @@ class Job:
         if self.backend == 'gpu':
             values['DDPSIM_MODULES'] = self.tools.module
             if self.kind == 'stop':
-                values['DDPSIM_FAKE_PATIENCE'] = '100'  # then its work counts as never done
+                # Then its work counts as never done. A busy machine is late by less.
+                values['DDPSIM_FAKE_PATIENCE'] = '1000'
         if rank is not None:
             values.update(RANK=str(rank), WORLD_SIZE='2', LOCAL_RANK=str(rank),
                           LOCAL_WORLD_SIZE='2')
