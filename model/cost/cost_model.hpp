@@ -47,7 +47,8 @@ class CostModel {
   bool has_exceptions() const { return !cluster_.exceptions.empty(); }
   /// From here on every rank computes as a typical one does. (NICs stay as they are.)
   void make_ranks_even();
-  /// From here on no rank and no NIC is another than the cluster says.
+  /// From here on no rank and no NIC is another than the cluster says; the slowest rank is one of
+  /// all.
   void take_out_exceptions();
 
   /// The laws, with what is fitted to measured rows in them.
@@ -83,6 +84,7 @@ class CostModel {
   void share_optimizer(const Schedule& schedule, Costs& costs) const;
 
   CalibratedCluster cluster_;
+  double step_spread_;
   std::shared_ptr<const CalibratedTimes> measured_;  ///< of the calibration; null: none
   CollectiveLaw buffers_;  ///< broadcasts of buffers stay what they are, whatever is fitted
 };
@@ -101,7 +103,7 @@ RankSpread rank_spread(const CalibratedCluster& cluster, double step_spread);
 
 /// How many times as long as a typical rank's the slowest one's computation takes, in the mean
 /// of many steps: as measured in the job itself, where a calibration says so; else as is expected
-/// of ranks that differ by rank_spread. One rank: 1.
+/// of the ranks that are no exceptions and differ by rank_spread. One such rank: 1.
 double slowest_rank(const CalibratedCluster& cluster, double step_spread);
 
 /// Where the pace of the slowest rank is known from.

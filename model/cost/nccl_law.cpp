@@ -116,8 +116,9 @@ bool available(const Entry& entry, bool nvls_allowed) {
   if (entry.graph().channels < 1) return false;
   if (entry.rooted() && !entry.is(NcclAlgorithm::ring)) return false;
   if (entry.is(NcclProtocol::ll128) && !ll128_is_safe(system, entry.graph())) return false;
-  const bool nvls = nvls_allowed && entry.is(NcclProtocol::simple) &&
-                    system.compute_capability >= 90 && system.nvls.channels >= 2;
+  const bool nvls = nvls_allowed && system.release != NcclRelease::before_2_5 &&
+                    entry.is(NcclProtocol::simple) && system.compute_capability >= 90 &&
+                    system.nvls.channels >= 2;
   switch (entry.algorithm) {
     case NcclAlgorithm::tree:
       return entry.all_reduce();

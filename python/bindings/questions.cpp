@@ -14,7 +14,6 @@
 #include "tools/report/reports/cluster_notes.hpp"
 #include "tools/report/reports/drawn_report.hpp"
 #include "tools/report/reports/hooks_log.hpp"
-#include "tools/report/reports/idle_settings.hpp"
 #include "tools/report/reports/listing.hpp"
 #include "tools/report/reports/results.hpp"
 #include "tools/report/reports/said_notes.hpp"
@@ -138,17 +137,15 @@ std::string run_answer(const Question& question, const RunRequest& request, cons
   });
   Table rows{csv_columns(more.request)};
   for (const Record& row : csv_rows(run, more)) rows.add(row);
-  Notes notes = run_notes(run, question.file, question.set);
-  add_each_once(notes,
-                idle_settings_notes(run, question.file, question.set, question.laws_only, notes));
+  const Notes notes = run_notes(run, question.file, question.set, more.curves);
   Json found =
       answer(json_of(run_record(run, more, notes)), json_of(rows), run_page(run, more), notes);
   if (extras.trace) found["trace"] = chrome_trace(run.scenario, run.named());
   if (extras.hooks) found["hooks"] = hooks_of(run);
   if (extras.page)
-    found["page"] =
-        html_of("Predicted training steps",
-                {run_section(run, more, "timeline-0", {{}, question.laws_only, question.set})});
+    found["page"] = html_of(
+        "Predicted training steps",
+        {run_section(run, more, "timeline-0", {{}, question.laws_only, question.set}, notes)});
   return one_line(found);
 }
 

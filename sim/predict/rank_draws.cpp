@@ -34,31 +34,55 @@ constexpr double fastest = 0.1;
 
 }  // namespace
 
-RankDraws::RankDraws(const RankSpread& spread, int ranks) : changing_(spread.changing) {
+RankDraws::RankDraws(const RankSpread& spread, int ranks, std::span<const RankException> exceptions)
+    : changing_(spread.changing) {
   if (ranks > most_ranks)
     throw std::invalid_argument(fmt::format(
         "each rank's pace is drawn by itself, of up to {} ranks; there are {}", most_ranks, ranks));
-  lasting_ = expected_in_order(ranks);
-  for (double& each : lasting_) each *= spread.lasting;
+  exception_of_.assign(at(ranks), nobody);
+  for (const RankException& exception : exceptions) {
+    const int end = std::min(exception.rank + exception.ranks, ranks);
+    for (int rank = exception.rank; rank < end; ++rank)
+      exception_of_[at(rank)] = static_cast<std::int32_t>(factors_.size());
+    factors_.push_back(exception.compute);
+  }
+  ordinary_ = static_cast<int>(std::ranges::count(exception_of_, nobody));
+  const std::vector<double> expected = expected_in_order(ordinary_);
+  lasting_.resize(at(ranks));
+  auto next = expected.begin();
+  for (std::size_t rank = 0; rank < lasting_.size(); ++rank)
+    if (exception_of_[rank] == nobody) lasting_[rank] = spread.lasting * *next++;
 }
 
 DrawnPace RankDraws::pace(std::uint64_t seed) const {
   boost::random::mt19937_64 random(seed);
   boost::random::normal_distribution<double> standard;
-  double slowest = fastest;
-  for (const double lasting : lasting_)
-    slowest = std::max(slowest, 1 + lasting + changing_ * standard(random));
-  return {std::min(1.0, slowest), slowest};
+  DrawnPace pace{1, fastest, std::vector<double>(factors_.size(), fastest)};
+  for (std::size_t rank = 0; rank < lasting_.size(); ++rank) {
+    const double changed = 1 + changing_ * standard(random);
+    const std::int32_t exception = exception_of_[rank];
+    double& slowest = exception == nobody ? pace.slowest : pace.exceptions[at(exception)];
+    slowest = std::max(slowest, exception == nobody ? changed + lasting_[rank]
+                                                    : changed * factors_[at(exception)]);
+  }
+  pace.typical = ordinary_ == 1 ? pace.slowest : std::min(1.0, pace.slowest);
+  return pace;
 }
 
 Duration working_length(CostModel& costs, const Schedule& schedule, const DrawnPace& pace) {
   const double slowest = std::exchange(costs.slowest_rank, pace.slowest / pace.typical);
   const Duration least_step = std::exchange(costs.least_step, Duration::zero());
+  std::vector<double> factors;
+  for (std::size_t i = 0; i < costs.exceptions.size(); ++i) {
+    factors.push_back(costs.exceptions[i].compute);
+    if (i < pace.exceptions.size()) costs.exceptions[i].compute = pace.exceptions[i] / pace.typical;
+  }
   const Duration length = step_length(costs, schedule, [&](const Schedule& of, Costs& typical) {
     typical = slowed_down(of, std::move(typical), pace.typical);
   });
   costs.slowest_rank = slowest;
   costs.least_step = least_step;
+  for (std::size_t i = 0; i < factors.size(); ++i) costs.exceptions[i].compute = factors[i];
   return length;
 }
 

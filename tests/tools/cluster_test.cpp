@@ -671,7 +671,7 @@ TEST_CASE("what a log says of NCCL drops no measured table in silence", "[tools]
                              "in them; law: nccl leaves the measurement out"));
   const Outcome release = run("release: 2.26");
   CHECK(release.json()["cluster"]["law"] == "table");
-  CHECK_THAT(release.err, !Catch::Contains("of cluster.collectives"));
+  CHECK_THAT(release.err, !Catch::Contains("cluster.collectives"));
   for (std::size_t r = 0; r < 4; ++r)
     for (const char* figure : {"step_ms", "communication_ms"})
       CHECK(forced.json()["results"][r][figure] == release.json()["results"][r][figure]);
@@ -702,6 +702,42 @@ TEST_CASE("a link that goes before a calibration's all-reduces is noted", "[tool
                              "scenario's own link), not those that the calibration measured: leave "
                              "cluster.intra_node (--link) out to have these"));
   CHECK_THAT(notes(""), !Catch::Contains("not those that the calibration measured"));
+}
+
+TEST_CASE("NCCL before 2.5 takes no NVLS", "[tools][cluster]") {
+  const Scratch scratch;
+  const std::string file =
+      scratch
+          .write("s.yaml",
+                 "workload: {model: gpt2-large, batch: 1, sequence: 256}\ncluster: "
+                 "{system: dgx-h100, nodes: 8}\ncompare: [bucketed]\n")
+          .string();
+  const auto schedule = [&](const std::string& release) {
+    const Outcome outcome =
+        ddpsim({"schedule", file, "--set", "cluster.collectives={release: " + release + "}"});
+    INFO(outcome.err);
+    CHECK(outcome.code == 0);
+    return outcome.out;
+  };
+  CHECK_THAT(schedule("2.28"), Catch::Contains("nvls"));
+  CHECK_THAT(schedule("2.4"), Catch::Contains("ring") && !Catch::Contains("nvls"));
+}
+
+TEST_CASE("more devices than a link joins get a note, of any kind of link", "[tools][cluster]") {
+  const Scratch scratch;
+  const std::string file =
+      scratch
+          .write("s.yaml",
+                 "workload: {model: resnet18, batch: 8}\ncluster: {device: v100, "
+                 "ranks_per_node: 4, intra_node: pcie3}\ncompare: [naive]\n")
+          .string();
+  const auto notes = [&](const std::string& link) {
+    return ddpsim({"run", file, "--set", "cluster.intra_node=" + link}).err;
+  };
+  for (const char* link :
+       {"{base: pcie3, joins: 2}", "{bandwidth: 50 GB/s, latency: 5 us, joins: 2}"})
+    CHECK_THAT(notes(link), Catch::Contains(" joins 2 devices, and a node has 4 ranks"));
+  CHECK_THAT(notes("{base: pcie3, joins: 4}"), !Catch::Contains(" joins "));
 }
 
 }  // namespace

@@ -390,6 +390,33 @@ TEST_CASE("a scaling curve has the exceptions among the ranks it counts", "[tool
   CHECK_THAT(straggler_notes({}), !Catch::Contains("--scaling"));
 }
 
+TEST_CASE("a page has the notes of its run, and those on the curve that it draws",
+          "[tools][exceptions]") {
+  const Scratch scratch;
+  const std::string file = scratch.path("report.html").string();
+  for (const char* quiet : {"--quiet", "--wide"}) {
+    const Outcome outcome =
+        ddpsim({"run", straggler, "--report", file, quiet, "--set",
+                "cluster.exceptions=[{rank: 5, compute: 1.3x}, {node: 0, nic: 900 GB/s}]"});
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    const std::string page = content_of(file);
+    CHECK_THAT(page, Catch::Contains("nic of node 0 has no effect"));
+    CHECK_THAT(page, Catch::Contains("rank 5 (cluster.exceptions) is in the curve from 8 ranks"));
+  }
+}
+
+TEST_CASE("a scaling curve beyond one node has a network that has an effect", "[tools][scaling]") {
+  const Words one{"--set", "cluster.nodes=1",
+                  "--set", "cluster.exceptions=[]",
+                  "--set", "cluster.inter_node.latency=90 us"};
+  CHECK_THAT(straggler_notes(one), Catch::Contains("inter_node has no effect"));
+  CHECK_THAT(straggler_notes(words_and(one, {"--scaling", "8"})),
+             Catch::Contains("inter_node has no effect"));
+  CHECK_THAT(straggler_notes(words_and(one, {"--scaling", "16"})),
+             !Catch::Contains("inter_node has no effect"));
+}
+
 TEST_CASE("a scaling curve says where all-reduces are not those that were measured",
           "[tools][scaling]") {
   const Words table{"--set", "cluster.inter_node.all_reduce=[{bytes: 1 MiB, time: 1 ms}]"};

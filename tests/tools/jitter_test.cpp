@@ -69,6 +69,28 @@ TEST_CASE("the same seeds draw the same steps, whoever asks and in which form", 
   CHECK_THAT(csv.out, Catch::Contains(",step_p10_ms,step_median_ms,step_p90_ms,step_p99_ms,"));
 }
 
+TEST_CASE("a single rank's steps and a slow rank's steps change as well", "[tools][jitter]") {
+  const auto none = [](const Words& more) {
+    Words flags = drawn(1000);
+    flags.insert(flags.end(), {"--set", "cluster.skew=0", "--set", "compare=[none]"});
+    flags.insert(flags.end(), more.begin(), more.end());
+    return json_with(flags)["results"][0];
+  };
+  // Of a normal distribution of 2 %, nine in ten are below 1 + 1.28 x 2 % of the mean; hosts and
+  // launches are no part of what changes.
+  for (const Words& more : {Words{"--set", "cluster.ranks_per_node=1"},
+                            Words{"--set", "cluster.exceptions=[{rank: 5, compute: 1.5x}]"}}) {
+    CAPTURE(more);
+    const Json result = none(more);
+    const double step = result["step_ms"];
+    const Json& seeds = result["seeds"];
+    CHECK(seeds["step_median_ms"] == Approx(step).epsilon(0.003));
+    CHECK(seeds["step_p10_ms"] == Approx(0.9744 * step).epsilon(0.004));
+    CHECK(seeds["step_p90_ms"] == Approx(1.0256 * step).epsilon(0.004));
+    CHECK(seeds["step_p99_ms"] == Approx(1.0465 * step).epsilon(0.008));
+  }
+}
+
 TEST_CASE("jitter makes the expected step longer, and the head says so", "[tools][jitter]") {
   const auto step = [](const Words& flags) -> double {
     return json_with(flags)["results"].back()["step_ms"];

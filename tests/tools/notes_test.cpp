@@ -107,35 +107,5 @@ TEST_CASE("a sweep that goes on from its JSON ends with the same file", "[tools]
   CHECK(swept("b.json") == whole);
 }
 
-TEST_CASE("a setting that changes no figure is told, and one that does is not", "[tools][notes]") {
-  const Scratch scratch;
-  const std::string file =
-      scratch
-          .write("s.yaml",
-                 "workload: {model: resnet18, batch: 8}\n"
-                 "cluster: {device: generic-cpu, ranks_per_node: 4, intra_node: {latency: 20 us, "
-                 "bandwidth: 5 GB/s}}\ncompare: [naive]\n")
-          .string();
-  const auto told = [&](const Words& settings) {
-    Words words{"run", file};
-    for (const std::string& setting : settings) words.insert(words.end(), {"--set", setting});
-    const Outcome outcome = ddpsim(words);
-    CAPTURE(outcome.err);
-    CHECK(outcome.code == 0);
-    return outcome.err;
-  };
-  const std::string idle = " changes no figure here: all are the same without it\n";
-  CHECK_THAT(told({"cluster.intra_node.nics=4"}),
-             Catch::Contains("note: --set cluster.intra_node.nics=4" + idle));
-  CHECK_THAT(told({"cluster.intra_node.bandwidth=5GB/s"}), Catch::Contains(idle));
-  CHECK_THAT(told({"cluster.intra_node.bandwidth=6GB/s"}), !Catch::Contains(idle));
-  // Each by itself, beside the others.
-  const std::string both = told({"cluster.intra_node.latency=30us", "cluster.intra_node.nics=4"});
-  CHECK_THAT(both, Catch::Contains("nics=4" + idle) && !Catch::Contains("30us" + idle));
-  // What is needed beside another is no idle word.
-  CHECK_THAT(told({"cluster.nodes=2", "cluster.inter_node={latency: 1 us, bandwidth: 1 GB/s}"}),
-             !Catch::Contains(idle));
-}
-
 }  // namespace
 }  // namespace ddpsim

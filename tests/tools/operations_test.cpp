@@ -82,6 +82,21 @@ TEST_CASE("operations of another device that are taken as they are get a note",
     CHECK_THAT(noted(device, "my card"), !Catch::Contains(what));
 }
 
+TEST_CASE("operations that are set on a ready cluster's device get the same note",
+          "[tools][operations]") {
+  const Scratch scratch;
+  const std::string file =
+      scratch
+          .write("s.yaml",
+                 "workload: {model: gpt2, batch: 2, sequence: 256}\ncluster: {system: "
+                 "dgx-a100}\ncompare: [none]\n")
+          .string();
+  const std::string note = "cluster.device.operations: h200 was measured on NVIDIA H200";
+  CHECK_THAT(ddpsim({"run", file, "--set", "cluster.device.operations=h200"}).err,
+             Catch::Contains(note));
+  CHECK_THAT(ddpsim({"run", file}).err, !Catch::Contains("cluster.device.operations"));
+}
+
 TEST_CASE("a host's factor lengthens what the host bounds", "[tools][operations]") {
   const Scratch scratch;
   // Two products, whose calls take the host 165 us each in a step (1.65 times 100 us), longer than

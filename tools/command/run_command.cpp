@@ -18,7 +18,6 @@
 #include "tools/report/reports/best.hpp"
 #include "tools/report/reports/drawn_report.hpp"
 #include "tools/report/reports/hooks_log.hpp"
-#include "tools/report/reports/idle_settings.hpp"
 #include "tools/report/reports/results.hpp"
 #include "tools/report/reports/run_report.hpp"
 #include "tools/report/reports/said_notes.hpp"
@@ -232,17 +231,14 @@ void compare_strategies(const RunFlags& flags, const Plugins& plugins) {
     const Comparison& run = *last;
     const MoreOfSteps more = watched_more(run, flags.request, options.quiet);
     std::vector<std::string> notes;
-    if (!options.quiet || !options.json.empty()) {
-      notes = run_notes(run, file, options.set);
-      add_each_once(notes, scaling_notes(run, more.curves));
-      add_each_once(notes, idle_settings_notes(run, file, options.set, options.laws_only, notes));
-    }
+    if (!options.quiet || !options.json.empty() || reports.wanted())
+      notes = run_notes(run, file, options.set, more.curves);
     if (!options.quiet) add_notes(notes);
     if (pages.wanted()) pages.add(run_page(run, more));
     if (reports.wanted())
       reports.add(
           run_section(run, more, fmt::format("timeline-{}", records.size() + rows.rows.size()),
-                      {{}, options.laws_only, options.set}),
+                      {{}, options.laws_only, options.set}, notes),
           file);
     for (const Record& row : csv_rows(run, more)) rows.add(row);
     if (!options.json.empty()) records.emplace_back(run_record(run, more, notes));

@@ -15,7 +15,7 @@
 namespace ddpsim {
 namespace {
 
-RankDraws draws_for(const Scenario& scenario) {
+RankDraws draws_for(const Scenario& scenario, const CostModel& costs) {
   const CalibratedCluster& cluster = scenario.cluster;
   const RankSpread spread = rank_spread(cluster, scenario.workload.step_spread);
   if (spread.changing == 0)
@@ -23,7 +23,7 @@ RankDraws draws_for(const Scenario& scenario) {
         "--seeds draws how the ranks' computing times change from step to step, and nothing says "
         "that they do: write cluster.jitter, such as --set cluster.jitter=1%");
   try {
-    return RankDraws(spread, cluster.ranks());
+    return RankDraws(spread, cluster.ranks(), costs.exceptions);
   } catch (const std::invalid_argument& problem) {
     throw InputError(fmt::format("--seeds: {}", problem.what()));
   }
@@ -36,8 +36,8 @@ std::vector<DrawnSteps> drawn_steps(const Comparison& run, int count,
   if (count < 1 || count > most_seeds)
     throw InputError(
         fmt::format("--seeds: expected a whole number from 1 to {}, got {}", most_seeds, count));
-  const RankDraws draws = draws_for(run.scenario);
   const StepModel& model = run.priced.model;
+  const RankDraws draws = draws_for(run.scenario, model.costs);
   std::vector<Schedule> schedules;  // the first: without communication
   Training training = run.scenario.training;
   training.strategy = Strategy::none;

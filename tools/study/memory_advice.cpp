@@ -135,8 +135,8 @@ std::string memory_advice(const std::string& file, const Settings& set) {
                      memory.at_peak.gradients + memory.at_peak.buckets;
   std::string text = fmt::format(
       "no strategy that is compared ({}) fits {:.4g} GiB: the least takes {:.4g} GiB, {:.4g} of it "
-      "parameters, gradients, buckets and optimizer state (sharding these, as FSDP and ZeRO do, is "
-      "not simulated)",
+      "parameters, gradients, buckets and optimizer state (of what shards these, ZeRO's comm hooks "
+      "alone are simulated)",
       names_of(those_that_train(scenario)), in_gib(device), in_gib(memory.peak), in_gib(held));
   if (memory.at_peak.activations > Bytes{})
     text += fmt::format(

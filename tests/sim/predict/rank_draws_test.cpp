@@ -73,6 +73,60 @@ TEST_CASE("a seed draws the same paces wherever it is asked", "[sim][jitter]") {
   CHECK_THROWS_WITH(RankDraws({0, 0.1}, (1 << 20) + 1), Catch::Contains("of up to 1048576 ranks"));
 }
 
+TEST_CASE("an exception changes from step to step as all ranks do", "[sim][jitter]") {
+  RankException slow;
+  slow.rank = 1;
+  slow.compute = 1.5;
+  const RankDraws draws({0.03, 0.02}, 4, std::vector{slow});
+  std::vector<double> theirs, others;
+  for (std::uint64_t seed = 1; seed <= 10'000; ++seed) {
+    const DrawnPace pace = draws.pace(seed);
+    theirs.push_back(pace.exceptions.at(0));
+    others.push_back(pace.slowest);
+  }
+  CHECK(mean(theirs) == Approx(1.5).margin(0.002));
+  CHECK(quantile(theirs, 0.9) == Approx(1.5 * (1 + 1.2816 * 0.02)).margin(0.002));
+  // The three others differ among one another.
+  CHECK(mean(others) > 1 + 0.03 * expected_largest(3));
+  for (const double pace : RankDraws({0.03, 0}, 4, std::vector{slow}).pace(3).exceptions)
+    CHECK(pace == 1.5);
+  CHECK(RankDraws({0.03, 0}, 4, std::vector{slow}).pace(3).slowest ==
+        Approx(1 + 0.03 * expected_largest(3)));
+  // Two ranks that are one exception: the slower of them counts.
+  slow.ranks = 2;
+  std::vector<double> of_two;
+  const RankDraws both({0, 0.02}, 4, std::vector{slow});
+  for (std::uint64_t seed = 1; seed <= 10'000; ++seed)
+    of_two.push_back(both.pace(seed).exceptions.at(0));
+  CHECK(mean(of_two) == Approx(1.5 * (1 + 0.02 * expected_largest(2))).margin(0.002));
+}
+
+TEST_CASE("a step with an exception is as long as its drawn pace", "[sim][jitter]") {
+  StepModel model = layers(4);
+  RankException slow;
+  slow.rank = 2;
+  slow.compute = 1.5;
+  model.costs.exceptions = {slow};
+  const Schedule none = build_schedule(model.works, training_of(Strategy::none));
+  CHECK(working_length(model.costs, none, {1, 1.1, {2}}) == 36ms);
+  CHECK(working_length(model.costs, none, {1, 2.5, {2}}) == 45ms);
+  CHECK(model.costs.exceptions.front().compute == 1.5);
+  // All are twice as fast as by the costs, and the exception is as slow as these say.
+  CHECK(working_length(model.costs, none, {0.5, 0.5, {1}}) == 18ms);
+}
+
+TEST_CASE("a rank by itself is longer and shorter", "[sim][jitter]") {
+  StepModel model = layers(1);
+  const Schedule none = build_schedule(model.works, training_of(Strategy::none));
+  const RankDraws draws({0.1, 0.05}, 1);
+  std::vector<double> lengths;
+  for (std::uint64_t seed = 1; seed <= 2'000; ++seed)
+    lengths.push_back(in_ms(working_length(model.costs, none, draws.pace(seed))));
+  CHECK(quantile(lengths, 0.5) == Approx(18).margin(0.1));
+  CHECK(quantile(lengths, 0.1) == Approx(18 * (1 - 1.2816 * 0.05)).margin(0.15));
+  CHECK(quantile(lengths, 0.9) == Approx(18 * (1 + 1.2816 * 0.05)).margin(0.15));
+}
+
 TEST_CASE("a step of a drawn pace is the step of such a slowest rank", "[sim][jitter]") {
   StepModel model = layers(4);
   for (const Strategy strategy : {Strategy::none, Strategy::naive, Strategy::overlap}) {
@@ -81,13 +135,13 @@ TEST_CASE("a step of a drawn pace is the step of such a slowest rank", "[sim][ji
     const Duration expected = step_length(model.costs, schedule);
     model.costs.slowest_rank = 1;
     const Duration even = step_length(model.costs, schedule);
-    CHECK(working_length(model.costs, schedule, {1, 1.25}) == expected);
+    CHECK(working_length(model.costs, schedule, {1, 1.25, {}}) == expected);
     CHECK(model.costs.slowest_rank == 1);  // lent for the call
-    CHECK(working_length(model.costs, schedule, {1, 1}) == even);
+    CHECK(working_length(model.costs, schedule, {1, 1, {}}) == even);
   }
   // All ranks at half the time: 18 ms of computation become 9; three all-reduces of 1.5 ms stay.
   const Schedule naive = build_schedule(model.works, training_of(Strategy::naive));
-  CHECK(working_length(model.costs, naive, {0.5, 0.5}) == 9ms + 3 * 1500us);
+  CHECK(working_length(model.costs, naive, {0.5, 0.5, {}}) == 9ms + 3 * 1500us);
 }
 
 }  // namespace ddpsim::timed

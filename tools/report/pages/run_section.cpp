@@ -11,6 +11,7 @@
 #include "tools/report/pages/why_picture.hpp"
 #include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/loss_report.hpp"
+#include "tools/report/reports/said_notes.hpp"
 #include "tools/report/reports/score_report.hpp"
 #include "tools/report/reports/throughput_report.hpp"
 #include "tools/report/reports/why_report.hpp"
@@ -80,7 +81,7 @@ std::string run_verdict(const Comparison& run) {
 }
 
 ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const std::string& id,
-                          const ScoreSettings& settings) {
+                          const ScoreSettings& settings, std::vector<std::string> notes) {
   ReportSection section;
   section.title = run.scenario.name;
   const std::vector<Result> results = run.results();
@@ -114,11 +115,15 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
   const std::vector<ScalingCurve> curves =
       own_curves ? scaling_curves(run.scenario, run.scenario.compare, run.priced.fit) : more.curves;
   add_scaling_pictures(section.page, curves, accuracy);
+  add_each_once(notes, scaling_notes(run, curves));
   if (own_curves && !curves.empty())
     section.folded.emplace_back("The steps on other numbers of ranks in figures",
                                 page_of(scaling_table(curves)));
   add_seeds_picture(section.page, run, more.drawn);
   if (auto picture = why_picture(run.scenario, run.named())) section.page.add(std::move(*picture));
+  std::string noted;
+  for (const std::string& note : notes) noted += fmt::format("note: {}\n", note);
+  section.page.add(Paragraph{noted});
   if (!more.request.why)
     section.folded.emplace_back("What each step loses, and what exposes each bucket, in figures",
                                 why_page(run, losses_of(run)));

@@ -95,7 +95,13 @@ void add_unheard_of(std::vector<std::string>& notes, const Scenario& scenario,
   const Device& device = cluster.device;
   const bool nvlink = link.kind == LinkKind::nvlink,
              pcie_of_gpus = link.kind == LinkKind::pcie && device.compute_capability > 0;
-  if (ranks == 1 || (!nvlink && !pcie_of_gpus)) return;
+  if (ranks == 1) return;
+  if (!nvlink && link.joins > 0 && ranks > link.joins)
+    notes.push_back(fmt::format(
+        "{} joins {} devices, and a node has {} ranks; --link NAME (cluster.intra_node) takes "
+        "another link",
+        shown_name(link.name, "link"), link.joins, ranks));
+  if (!nvlink && !pcie_of_gpus) return;
   const SaidOfNvlink said = nvlink ? said_of_nvlink(scenario, settings) : SaidOfNvlink{};
   if (nvlink && (device.compute_capability == 0 || said.lacks)) {
     notes.push_back(
@@ -146,9 +152,15 @@ void add_foreign_operations(std::vector<std::string>& notes, const Scenario& sce
   try {
     const auto layers = cluster_layers(scenario, settings);
     if (!layers) return;
-    for (const Entry& layer : *layers) {
-      const auto device = YamlMap(layer.yaml).find("device");
+    for (auto layer = layers->begin(); layer != layers->end(); ++layer) {
+      auto device = YamlMap(layer->yaml).find("device");
       if (!device) continue;
+      if (device->is_map() && !YamlMap(*device).has("base"))  // some keys of a ready one
+        for (auto below = layer + 1; below != layers->end(); ++below)
+          if (const auto ready = YamlMap(below->yaml).find("device"); ready && !ready->is_map()) {
+            device->apply({{"base", ready->scalar()}});
+            break;
+          }
       if (const auto found = operations_of_another(*device))
         notes.push_back(fmt::format(
             "cluster.device.operations: {} was measured on {}, and its times are taken as {}'s "

@@ -91,7 +91,7 @@ std::vector<std::string> idle_links_notes(const Scenario& scenario, const Settin
   const CalibratedCluster& cluster = scenario.cluster;
   std::vector<std::string> notes;
   if (cluster.nodes == 1 && touches(settings, "cluster.inter_node"))
-    notes.emplace_back("inter_node has no effect: there is one node");
+    notes.emplace_back(no_network_note);
   if (cluster.ranks_per_node.largest() == 1 && touches(settings, "cluster.intra_node"))
     notes.emplace_back("intra_node has no effect: a node has one rank");
   if (CollectiveLaw(cluster).name() != std::string("table")) return notes;

@@ -8,6 +8,9 @@
 
 namespace ddpsim {
 
+/// Of the link between nodes, where there is one node.
+inline constexpr const char* no_network_note = "inter_node has no effect: there is one node";
+
 /// A sentence on each of `settings` of the cluster's links that changes nothing, or less than one
 /// may expect: the link between nodes of a single node, that inside nodes of one rank, and figures
 /// of links whose all-reduces a measured table prices.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "tools/report/reports/cluster_notes.hpp"
+#include "tools/report/reports/idle_links.hpp"
 #include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/run_report.hpp"
 #include "tools/report/reports/tune_report.hpp"
@@ -41,13 +42,20 @@ std::vector<std::string> fit_notes(const CalibratedModel& priced) {
 }
 
 std::vector<std::string> run_notes(const Comparison& run, const std::string& file,
-                                   const std::vector<Setting>& set) {
+                                   const std::vector<Setting>& set,
+                                   const std::vector<ScalingCurve>& curves) {
   std::vector<std::string> notes = scenario_notes(run.scenario, file, set);
   add_each_once(notes, fit_notes(run.priced));
   add_each_once(notes, run_warnings(run));
   if (memory_warnings(run.scenario, run.named()).size() == run.compared.size())
     if (std::string advice = memory_advice(file, set); !advice.empty())
       add_each_once(notes, {std::move(advice)});
+  const bool several_nodes = std::ranges::any_of(curves, [](const ScalingCurve& curve) {
+    return std::ranges::any_of(curve.points,
+                               [](const ScalingPoint& point) { return point.nodes > 1; });
+  });
+  if (several_nodes) std::erase(notes, no_network_note);
+  add_each_once(notes, scaling_notes(run, curves));
   return notes;
 }
 

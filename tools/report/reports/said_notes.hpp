@@ -19,10 +19,11 @@ std::vector<std::string> scenario_notes(const Scenario& scenario, const std::str
 /// On a fit to measured rows of something else (tools/study/carried_fit.hpp).
 std::vector<std::string> fit_notes(const CalibratedModel& priced);
 
-/// Of `ddpsim run`: those, and notes on its steps and, where none fits the device's memory, on what
-/// would fit.
+/// Of `ddpsim run`: those, and notes on its steps, on its curves over numbers of ranks and, where
+/// no step fits the device's memory, on what would fit.
 std::vector<std::string> run_notes(const Comparison& run, const std::string& file,
-                                   const std::vector<Setting>& set);
+                                   const std::vector<Setting>& set,
+                                   const std::vector<ScalingCurve>& curves = {});
 
 /// Of `ddpsim run --scaling`: what holds at the scenario's own size and is taken at others, and the
 /// exceptions that are not in every point.
