@@ -709,7 +709,7 @@ TEST_CASE("NCCL before 2.5 takes no NVLS", "[tools][cluster]") {
   const std::string file =
       scratch
           .write("s.yaml",
-                 "workload: {model: gpt2-large, batch: 1, sequence: 256}\ncluster: "
+                 "workload: {model: gpt2-xl, batch: 1, sequence: 256}\ncluster: "
                  "{system: dgx-h100, nodes: 8}\ncompare: [bucketed]\n")
           .string();
   const auto schedule = [&](const std::string& release) {
