@@ -70,20 +70,13 @@ DrawnPace RankDraws::pace(std::uint64_t seed) const {
 }
 
 Duration working_length(CostModel& costs, const Schedule& schedule, const DrawnPace& pace) {
-  const double slowest = std::exchange(costs.slowest_rank, pace.slowest / pace.typical);
-  const Duration least_step = std::exchange(costs.least_step, Duration::zero());
-  std::vector<double> factors;
-  for (std::size_t i = 0; i < costs.exceptions.size(); ++i) {
-    factors.push_back(costs.exceptions[i].compute);
-    if (i < pace.exceptions.size()) costs.exceptions[i].compute = pace.exceptions[i] / pace.typical;
-  }
-  const Duration length = step_length(costs, schedule, [&](const Schedule& of, Costs& typical) {
+  costs.slowest_rank = pace.slowest / pace.typical;
+  costs.least_step = Duration::zero();
+  for (std::size_t i = 0; i < costs.exceptions.size(); ++i)
+    costs.exceptions[i].compute = pace.exceptions.at(i) / pace.typical;
+  return step_length(costs, schedule, [&](const Schedule& of, Costs& typical) {
     typical = slowed_down(of, std::move(typical), pace.typical);
   });
-  costs.slowest_rank = slowest;
-  costs.least_step = least_step;
-  for (std::size_t i = 0; i < factors.size(); ++i) costs.exceptions[i].compute = factors[i];
-  return length;
 }
 
 }  // namespace ddpsim

@@ -44,8 +44,8 @@ class RankDraws {
 };
 
 /// How long a step works in which the ranks have that pace, without its wait for batches. `costs`:
-/// how slow their slowest rank and their exceptions are is not asked, and they are lent for the
-/// call. Throws as step_length does.
+/// of the same exceptions; their slowest rank, their least step and the exceptions' factors are
+/// changed. Throws as step_length does.
 Duration working_length(CostModel& costs, const Schedule& schedule, const DrawnPace& pace);
 
 }  // namespace ddpsim

@@ -160,28 +160,6 @@ TEST_CASE("a scaling curve says how many ranks its rows were measured on",
              Catch::Contains("--scaling: what was fitted to rows measured on 1 rank is taken at"));
 }
 
-TEST_CASE("a scaling curve says of what nodes it is where they could hold more ranks",
-          "[tools][scaling]") {
-  const Scratch scratch;
-  const std::string file = scratch
-                               .write("s.yaml",
-                                      "workload: {model: resnet18, batch: 8}\n"
-                                      "cluster: {system: dgx-h100}\ncompare: [naive]\n")
-                               .string();
-  const auto notes = [&](const Words& flags) {
-    Words words{"run", file};
-    words.insert(words.end(), flags.begin(), flags.end());
-    const Outcome outcome = ddpsim(words);
-    REQUIRE(outcome.code == 0);
-    return outcome.err;
-  };
-  CHECK_THAT(notes({"--ranks", "2", "--scaling", "16"}),
-             Catch::Contains("--scaling: beyond 2 ranks the curve has more nodes of 2 ranks each, "
-                             "as the scenario's is: --ranks-per-node says what a node holds"));
-  CHECK_THAT(notes({"--scaling", "16"}), !Catch::Contains("--ranks-per-node"));
-  CHECK_THAT(notes({"--ranks", "2", "--scaling", "2"}), !Catch::Contains("--ranks-per-node"));
-}
-
 TEST_CASE("a fit of two H100 is not quoted for a node of eight A100", "[tools][carried_fit]") {
   const std::string seed = shipped("seeds/cs336-xl-2xh100.yaml");
   for (const char* command : {"run", "schedule"}) {

@@ -406,25 +406,5 @@ TEST_CASE("a page has the notes of its run, and those on the curve that it draws
   }
 }
 
-TEST_CASE("a scaling curve beyond one node has a network that has an effect", "[tools][scaling]") {
-  const Words one{"--set", "cluster.nodes=1",
-                  "--set", "cluster.exceptions=[]",
-                  "--set", "cluster.inter_node.latency=90 us"};
-  CHECK_THAT(straggler_notes(one), Catch::Contains("inter_node has no effect"));
-  CHECK_THAT(straggler_notes(words_and(one, {"--scaling", "8"})),
-             Catch::Contains("inter_node has no effect"));
-  CHECK_THAT(straggler_notes(words_and(one, {"--scaling", "16"})),
-             !Catch::Contains("inter_node has no effect"));
-}
-
-TEST_CASE("a scaling curve says where all-reduces are not those that were measured",
-          "[tools][scaling]") {
-  const Words table{"--set", "cluster.inter_node.all_reduce=[{bytes: 1 MiB, time: 1 ms}]"};
-  CHECK_THAT(straggler_notes(words_and(table, {"--scaling", "16"})),
-             Catch::Contains("--scaling: all-reduces were measured with 16 ranks: at other sizes "
-                             "they are scaled by the law of a ring"));
-  CHECK_THAT(straggler_notes({"--scaling", "16"}), !Catch::Contains("were measured with"));
-}
-
 }  // namespace
 }  // namespace ddpsim

@@ -16,4 +16,18 @@ std::optional<ClusterLayers> cluster_layers(const Scenario& scenario,
   return entry_with_bases(*cluster, cluster_entries, "system");
 }
 
+std::optional<Yaml> device_in(const ClusterLayers& layers) {
+  std::optional<Yaml> device;
+  for (const Entry& layer : layers) {
+    const auto written = YamlMap(layer.yaml).find("device");
+    if (!written) continue;
+    if (device && !written->is_map())
+      device->apply({{"base", written->scalar()}});
+    else if (!device)
+      device = written;
+    if (!device->is_map() || YamlMap(*device).has("base")) break;
+  }
+  return device;
+}
+
 }  // namespace ddpsim

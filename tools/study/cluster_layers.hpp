@@ -18,4 +18,8 @@ using ClusterLayers = std::vector<Entry>;
 std::optional<ClusterLayers> cluster_layers(const Scenario& scenario,
                                             const std::vector<Setting>& settings);
 
+/// The device of such layers: the first that one of them writes, and where that has keys alone, the
+/// ready one below as its base. None: no layer writes one.
+std::optional<Yaml> device_in(const ClusterLayers& layers);
+
 }  // namespace ddpsim

@@ -545,7 +545,7 @@ void add_costs(Map<ClusterDraft>& map) {
                 "with slower NICs, a host that pauses in each step. Each rank is in one of "
                 "them at most. `run --why` says which buckets wait for which of them, and "
                 "what the step would be without. `validate` makes real ranks on CPUs as slow.",
-            .otherwise = "ranks differ by `skew` alone",
+            .otherwise = "ranks differ by `skew` and `jitter` alone",
             .example = "[{rank: 5, compute: 1.3x}, {node: 1, nic: 100 Gbit/s}]"})
       .key("launch", launch_value(), &ClusterDraft::launch_change,
            {.meaning = "What the host pays to enqueue a kernel or a collective: one time for both, "

@@ -12,6 +12,7 @@
 #include "model/cost/collective.hpp"
 #include "model/cost/collective_ports.hpp"
 #include "scenarios/reader/cluster/device_reader.hpp"
+#include "scenarios/reader/cluster/foreign_operations.hpp"
 #include "scenarios/reader/scenario/scenario_settings.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/reports/cluster_report.hpp"
@@ -78,9 +79,8 @@ SaidOfNvlink said_of_nvlink(const Scenario& scenario, const std::vector<Setting>
   const std::string& name = scenario.cluster.device.name;
   try {
     if (const auto layers = cluster_layers(scenario, settings))
-      for (const Entry& layer : *layers)
-        if (const auto device = YamlMap(layer.yaml).find("device"))
-          return {lacks_nvlink(*device), has_nvlink_bridge(*device)};
+      if (const auto device = device_in(*layers))
+        return {lacks_nvlink(*device), has_nvlink_bridge(*device)};
   } catch (const InputError&) {  // a profile's settings may need what only its reader adds
   }
   return {lacks_nvlink(name), has_nvlink_bridge(name)};
@@ -151,26 +151,16 @@ void add_foreign_operations(std::vector<std::string>& notes, const Scenario& sce
   const std::string& name = scenario.cluster.device.name;
   try {
     const auto layers = cluster_layers(scenario, settings);
-    if (!layers) return;
-    for (auto layer = layers->begin(); layer != layers->end(); ++layer) {
-      auto device = YamlMap(layer->yaml).find("device");
-      if (!device) continue;
-      if (device->is_map() && !YamlMap(*device).has("base"))  // some keys of a ready one
-        for (auto below = layer + 1; below != layers->end(); ++below)
-          if (const auto ready = YamlMap(below->yaml).find("device"); ready && !ready->is_map()) {
-            device->apply({{"base", ready->scalar()}});
-            break;
-          }
-      if (const auto found = operations_of_another(*device))
-        notes.push_back(fmt::format(
-            "cluster.device.operations: {} was measured on {}, and its times are taken as {}'s "
-            "own; operations: {}",
-            printable(found->table), printable(found->device), shown_name(name, "device"),
-            found->scaled_from.empty()
-                ? "{scaled_from: FILE} scales them, FILE being a device with these operations"
-                : "{scaled_from: " + found->scaled_from + "} scales them"));
-      return;
-    }
+    const auto device = layers ? device_in(*layers) : std::nullopt;
+    const auto found = device ? operations_of_another(*device) : std::nullopt;
+    if (!found) return;
+    notes.push_back(fmt::format(
+        "cluster.device.operations: {} was measured on {}, and its times are taken as {}'s own; "
+        "operations: {}",
+        printable(found->table), printable(found->device), shown_name(name, "device"),
+        found->scaled_from.empty()
+            ? "{scaled_from: FILE} scales them, FILE being a device with these operations"
+            : "{scaled_from: " + found->scaled_from + "} scales them"));
   } catch (const InputError&) {  // a profile's settings may need what only its reader adds
   }
 }
