@@ -54,12 +54,17 @@ pip_install() {
     'import sysconfig; print(sysconfig.get_path("purelib"))')" >/dev/null || true
 }
 
-# torch_environment: TORCH_PACKAGES in the virtual environment build/torch, from pip's index.
+# torch_environment: the virtual environment build/torch, empty unless it has TORCH_PACKAGES.
 torch_environment() {
   [ "$(cat build/torch/installed 2>/dev/null)" = "$TORCH_PACKAGES" ] && return 0
-  echo "installing in build/torch: $TORCH_PACKAGES" >&2
   rm -rf build/torch
   /usr/bin/python3 -m venv build/torch
+}
+
+# torch_packages: TORCH_PACKAGES in it, from pip's index.
+torch_packages() {
+  [ "$(cat build/torch/installed 2>/dev/null)" = "$TORCH_PACKAGES" ] && return 0
+  echo "installing in build/torch: $TORCH_PACKAGES" >&2
   # shellcheck disable=SC2086
   pip_install build/torch/bin/python $TORCH_PACKAGES
   echo "$TORCH_PACKAGES" >build/torch/installed
@@ -108,24 +113,28 @@ wheel() {
     { cat build/wheel-parts/auditwheel.log >&2; exit 1; }
 }
 
-# python_package PRESET: the wheel of what PRESET has built, with what its tests need, in the
-# environment build/torch. Traces are read by Holistic Trace Analysis, with what it imports and
-# without the notebooks it names among its needs. Pages are held by axe-core, of a package whose
-# driver of browsers is not used. Torchvision, whose wheel is of another build of torch and breaks
-# what imports it, stands aside in build/detectors, for the one test that is of it.
+# python_packages: what the wheel and the tests of the Python package need, in build/torch. Traces
+# are read by Holistic Trace Analysis, with what it imports and without the notebooks it names among
+# its needs. Pages are held by axe-core, of a package whose driver of browsers is not used.
+# Torchvision, whose wheel is of another build of torch and breaks what imports it, stands aside in
+# build/detectors, for the one test that is of it.
 PYTHON_PACKAGES="pytest mypy abi3audit pyyaml transformers accelerate lightning pandas plotly \
 networkx psutil distributed"
 TRACE_READER="HolisticTraceAnalysis==0.5.0"
 DETECTORS="torchvision==0.28.0 pillow"
 PAGE_CHECKER="axe-playwright-python==0.1.8"
-python_package() {
+python_packages() {
   python=$PWD/build/torch/bin/python
-  [ -x "$python" ] || /usr/bin/python3 -m venv build/torch
   # shellcheck disable=SC2086
   pip_install "$python" $PYTHON_PACKAGES $WHEEL_PACKAGES
   pip_install "$python" --no-deps "$TRACE_READER" "$PAGE_CHECKER"
   # shellcheck disable=SC2086
   [ -d build/detectors ] || pip_install "$python" --no-deps --target build/detectors $DETECTORS
+}
+
+# python_package PRESET: the wheel of what PRESET has built, in build/torch.
+python_package() {
+  python=$PWD/build/torch/bin/python
   wheel "$1" "$python"
   pip_install "$python" --no-index --no-deps --force-reinstall build/wheels/ddpsim-*.whl
 }

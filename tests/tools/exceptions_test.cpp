@@ -266,8 +266,13 @@ TEST_CASE("real ranks are as slow as a scenario says", "[tools][exceptions][vali
       CHECK(each[side]["step_ms"] > 400.0);
       if (each["strategy"] == "none") continue;
       CHECK(each[side]["waited_for"] == "rank 1");
-      CHECK(each[side]["waited_ms"] > 300.0);
       ++reduced;
+    }
+    if (each["strategy"] != "none") {
+      CHECK(each["predicted"]["waited_ms"].get<double>() == Approx(400.0).epsilon(1e-6));
+      // Other programs may keep the waiting rank from its work meanwhile, which shortens its wait;
+      // without the pause it waits for less than a millisecond.
+      CHECK(each["measured"]["waited_ms"] > 100.0);
     }
     CHECK(each["gradients"]["identical"] == true);
     // The figures are of the other rank, whose passes have no pause.
