@@ -71,7 +71,7 @@ GlooLaw::GlooLaw(const Cluster& cluster)
     : algorithm_(cluster.forced.gloo.value_or(GlooAlgorithm::ring)) {
   if (cluster.ranks() == 1) return;
   const Half half = half_of(cluster, algorithm_);
-  if (cluster.nodes > 1) nics_ = nics_per_node(cluster);
+  if (cluster.nodes > 1) nics_ = 1;  // a process speaks through one
   latency_ = 2 * (half.inner_steps * in_seconds(cluster.intra_node.latency) +
                   half.outer_steps * in_seconds(cluster.inter_node.latency));
   double wire = 0;  // seconds a byte of one half

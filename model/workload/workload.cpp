@@ -84,6 +84,14 @@ bool has_shapes(const Workload& workload) {
   return true;
 }
 
+bool has_measured_kernels(const Workload& workload) {
+  for (const Layer& layer : workload.layers)
+    for (const auto* pass : {&layer.forward, &layer.backward})
+      for (const Kernel& kernel : *pass)
+        if (kernel.time) return true;
+  return false;
+}
+
 std::optional<DType> main_format(const Workload& workload) {
   std::map<DType, double> flops;
   for (const Layer& layer : workload.layers)

@@ -149,6 +149,9 @@ struct Workload {
 /// is?
 bool has_shapes(const Workload& workload);
 
+/// Was the time of any kernel of forward or backward measured?
+bool has_measured_kernels(const Workload& workload);
+
 /// The number format in which most multiplications of a step are done; none: no product is known.
 std::optional<DType> main_format(const Workload& workload);
 

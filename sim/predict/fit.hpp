@@ -32,8 +32,9 @@ struct Fit {
 /// Fits, in this order:
 ///   1. call overhead: from a `naive` row that gives its communication time, so that the sum of its
 ///      collectives is as measured (or, if the row also gives forward and backward, so that its
-///      step is). Bandwidth stays the law's: big messages measure it well, and what a training loop
-///      adds to a benchmark's figure it adds per call (waiting for the slower rank, launching).
+///      step is; a note says where that is another communication). Bandwidth stays the law's: big
+///      messages measure it well, and what a training loop adds to a benchmark's figure it adds per
+///      call (waiting for the slower rank, launching).
 ///   2. passes: from a row of `none`, else of `naive`. Totals of forward, backward or optimizer
 ///      that the row gives are met; what it does not give of forward and backward shares one
 ///      factor, so that its step is as measured. The optimizer, copies and divisions stay the law's

@@ -61,13 +61,14 @@ std::size_t least_regret(const std::vector<Choice>& candidates, const std::vecto
 
 Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneOptions& options,
                  const std::vector<Choice>& candidates, const Choice& standard,
-                 bool standard_allowed) {
+                 bool standard_allowed, const std::vector<Choice*>& beside) {
   Advice advice;
   if (options.link_uncertainty > 0 || options.compute_uncertainty > 0)
     for (const double link : factors(options.link_uncertainty))
       for (const double compute : factors(options.compute_uncertainty))
         advice.corners.push_back({link, compute, {}, {}, {}});
   std::vector<std::vector<Duration>> times(advice.corners.size());  // [corner][candidate]
+  for (Choice* each : beside) each->with_errors.resize(advice.corners.size());
   parallel_for(advice.corners.size(), options.threads, [&](int, std::size_t c) {
     Corner& corner = advice.corners[c];
     CostModel changed = costs;
@@ -76,10 +77,11 @@ Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneO
     BucketedSteps timed(steps, changed, corner.link);
     for (const Choice& each : candidates) times[c].push_back(timed.of(each.buckets));
     corner.standard = timed.of(standard.buckets);
+    for (Choice* each : beside) each->with_errors[c] = timed.of(each->buckets);
     corner.best = *std::min_element(times[c].begin(), times[c].end());
     if (standard_allowed) corner.best = std::min(corner.best, corner.standard);
   });
-  advice.evaluated = advice.corners.size() * (candidates.size() + 1);
+  advice.evaluated = advice.corners.size() * (candidates.size() + 1 + beside.size());
 
   std::vector<double> regrets(candidates.size(), 0);  // all alike without uncertainty
   for (std::size_t c = 0; c < advice.corners.size(); ++c)
@@ -109,8 +111,10 @@ Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneO
     for (const Choice& each : candidates) shortest = std::min(shortest, each.step);
     advice.regret = regret(advice.choice.step, shortest);
   }
-  for (const Corner& corner : advice.corners)
+  for (const Corner& corner : advice.corners) {
     advice.regret = std::max(advice.regret, regret(corner.recommended, corner.best));
+    advice.choice.with_errors.push_back(corner.recommended);
+  }
   return advice;
 }
 

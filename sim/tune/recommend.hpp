@@ -16,9 +16,10 @@ namespace ddpsim {
 /// default, less 1. The choice has the least greatest regret. Steps within 0.1 % count as equal:
 /// there those win that pay, and of them the fewest buckets, which pay least for what no prediction
 /// holds. A cap pays if it gains more than `noise`, and something in every combination. `steps` are
-/// those of the candidates, at `costs`.
+/// those of the candidates, at `costs`. The choice, and each of `beside`, get their steps with
+/// errors.
 Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneOptions& options,
                  const std::vector<Choice>& candidates, const Choice& standard,
-                 bool standard_allowed);
+                 bool standard_allowed, const std::vector<Choice*>& beside);
 
 }  // namespace ddpsim

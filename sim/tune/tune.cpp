@@ -112,8 +112,11 @@ class Tuner {
     std::erase_if(candidates, [&](const Choice& each) { return !allowed(each.largest); });
     tuning.other_rule = training_.bucket_rule != BucketRule::torch;
     tuning.standard_allowed = allowed(tuning.compared().largest);
+    std::vector<Choice*> beside{&tuning.given};
+    if (tuning.best_pair) beside.push_back(&*tuning.best_pair);
+    if (tuning.best_partition) beside.push_back(&*tuning.best_partition);
     tuning.advice = recommend(steps(), model_.costs, options_, candidates, tuning.compared(),
-                              tuning.standard_allowed);
+                              tuning.standard_allowed, beside);
     for (const BucketedSteps& steps : steps_) tuning.evaluated += steps.evaluated();
     tuning.evaluated += tuning.advice.evaluated;
     return tuning;

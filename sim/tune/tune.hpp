@@ -20,6 +20,8 @@ struct Choice {
   Buckets buckets;
   Duration step{};
   Bytes largest;  ///< bytes of its largest bucket
+  /// Its step in each of Advice::corners, of what is advised or told beside it; else empty.
+  std::vector<Duration> with_errors;
 };
 
 /// What is looked for. `exposed`: the step less the step without communication, a constant: it

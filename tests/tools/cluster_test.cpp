@@ -44,6 +44,26 @@ double communication_of(const Json& tuned) {
          1e-3;
 }
 
+TEST_CASE("Gloo's law takes one NIC of a node, and says so where there are more",
+          "[tools][cluster]") {
+  const Scratch scratch;
+  const std::string file =
+      scratch
+          .write("s.yaml",
+                 "workload: {model: resnet50, batch: 8, optimizer: sgd}\ncluster: {device: "
+                 "generic-cpu, nodes: 2, ranks_per_node: 2, intra_node: {kind: plain, latency: 30 "
+                 "us, bandwidth: 10 GB/s}, inter_node: {base: ethernet-10g, nics: 4}, collectives: "
+                 "{law: gloo}}\n")
+          .string();
+  const Outcome four = ddpsim({"run", file, "--why"}),
+                one = ddpsim({"run", file, "--set", "cluster.inter_node.nics=1"});
+  REQUIRE(four.code == 0);
+  CHECK_THAT(four.err, Catch::Contains("note: 4 NICs a node (ethernet-10g): Gloo's law "
+                                       "takes one of them, which the ranks of a node share; the "
+                                       "others make nothing shorter\n"));
+  CHECK_THAT(one.err, !Catch::Contains("Gloo's law"));
+}
+
 TEST_CASE("a network given by --link joins nodes, whose NICs the step goes at the rate of",
           "[tools][cluster]") {
   const Scratch scratch;

@@ -47,7 +47,7 @@ compare: [naive, flat, overlap, bucketed]
 
 }  // namespace
 
-TEST_CASE("what is calibrated on an asynchronous device predicts its steps", "[tools][validate]") {
+TEST_CASE("what is calibrated on an asynchronous device predicts its steps", "[tools][alone]") {
   using namespace std::chrono_literals;
   // A fake GPU whose work takes a given time on a clock of its own: the whole chain is real but the
   // work. Nothing slows anything beside it there.

@@ -62,6 +62,27 @@ TEST_CASE("what run, tune and sweep note is in their JSON, also with --quiet", "
   CHECK(tuned["notes"].front() == idle);
 }
 
+TEST_CASE("measured rows that calibrate nothing leave a profile's passes, not the laws",
+          "[tools][notes]") {
+  const Scratch scratch;
+  const std::string rest =
+      "cluster: {device: generic-cpu, ranks_per_node: 2, intra_node: ethernet-10g}\n"
+      "measured: {source: here, rows: [{strategy: bucketed, step: 2 s}]}\n";
+  const auto notes = [&](const std::string& workload) {
+    const Outcome outcome =
+        execute({DDPSIM_PROGRAM, "run",
+                 scratch.write("s.yaml", "workload: {" + workload + "}\n" + rest).string()},
+                scratch.folder());
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out + outcome.err;
+  };
+  const std::string laws = "predictions come from the laws alone";
+  CHECK_THAT(notes("model: " + shipped("examples/profiles/torch-model.yaml")),
+             !Catch::Contains(laws));
+  CHECK_THAT(notes("model: resnet50, batch: 8, optimizer: sgd"), Catch::Contains(laws));
+}
+
 TEST_CASE("of several scenarios and of --vary each result has its own notes", "[tools][notes]") {
   const Scratch scratch;
   const std::string other =

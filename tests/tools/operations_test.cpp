@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <fstream>
 
 #include <catch2/catch.hpp>
 
@@ -65,11 +66,11 @@ TEST_CASE("operations of another device that are taken as they are get a note",
   };
   CHECK_THAT(noted("{base: a100-40, operations: h200}", "my card"),
              Catch::Contains("note: cluster.device.operations: h200 was measured on NVIDIA H200, "
-                             "and its times are taken as a100-40 (changed)'s own; operations: "
+                             "and its times are taken as those of a100-40 (changed); operations: "
                              "{scaled_from: h200} scales them\n"));
   CHECK_THAT(noted("{base: a100-40, operations: my.yaml}", "NVIDIA H100 80GB HBM3"),
              Catch::Contains("my.yaml was measured on NVIDIA H100 80GB HBM3, and its times are "
-                             "taken as a100-40 (changed)'s own; operations: {scaled_from: FILE} "
+                             "taken as those of a100-40 (changed); operations: {scaled_from: FILE} "
                              "scales them, FILE being a device with these operations\n"));
   const std::string what = "cluster.device.operations";
   CHECK_THAT(noted("{base: a100-40, operations: my.yaml}", "NVIDIA A100-SXM4-80GB"),
@@ -80,6 +81,36 @@ TEST_CASE("operations of another device that are taken as they are get a note",
        {"h200", "h100-sxm", "{base: h200, memory_bandwidth: 4000 GB/s}",
         "{base: a100-40, operations: {scaled_from: h200}}", "{base: a100-40, operations: none}"})
     CHECK_THAT(noted(device, "my card"), !Catch::Contains(what));
+  // Of a device that is written out its memory tells whether it may be the one that was measured.
+  const auto own = [](const std::string& memory) {
+    return "{compute_capability: 9.0, multiprocessors: 132, memory: 80 GiB, memory_bandwidth: " +
+           memory + ", peak: {fp32: 60 TFLOP/s, bf16: 900 TFLOP/s}, operations: h200}";
+  };
+  CHECK_THAT(noted(own("4.6 TB/s"), "my card"), !Catch::Contains(what));
+  CHECK_THAT(noted(own("2 TB/s"), "my card"),
+             Catch::Contains("its times are taken as those of the scenario's own device; "));
+}
+
+TEST_CASE("a cluster's file beside the scenario gets the notes of one in the current folder",
+          "[tools][operations]") {
+  const Scratch scratch;
+  const std::filesystem::path folder = scratch.path("sub");
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "d.yaml") << described;
+  std::ofstream(folder / "s.yaml") << "workload: {model: d.yaml}\ncompare: [none]\n";
+  std::ofstream(folder / "c.yaml") << "device: {base: a100-40, operations: h200}\n";
+  const auto run = [&](const std::string& file, const std::string& cluster) {
+    return execute({DDPSIM_PROGRAM, "run", file, "--cluster", cluster}, scratch.folder());
+  };
+  const Outcome here = run("sub/s.yaml", "sub/c.yaml"), beside = run("sub/s.yaml", "c.yaml");
+  REQUIRE(here.code == 0);
+  CHECK_THAT(here.err, Catch::Contains("h200 was measured on NVIDIA H200"));
+  CHECK(beside.out == here.out);
+  CHECK(beside.err == here.err);
+  // Of a description that stands for a scenario too.
+  const Outcome bare = run("sub/d.yaml", "c.yaml");
+  CHECK(bare.code == 0);
+  CHECK_THAT(bare.err, Catch::Contains("h200 was measured on NVIDIA H200"));
 }
 
 TEST_CASE("operations that are set on a ready cluster's device get the same note",

@@ -433,10 +433,13 @@ TEST_CASE("two ranks write link, calibration and a scenario that runs as it is",
 
   // The next steps it names.
   CHECK(ddpsim({"tune", "profile/scenario.yaml"}, scratch.folder()).code == 0);
-  CHECK(ddpsim({"tune", "profile/workload.yaml", "--link", "profile/link.yaml", "--ranks", "4",
-                "--device", "generic-cpu"},
-               scratch.folder())
-            .code == 0);
+  const Outcome tuned = ddpsim({"tune", "profile/workload.yaml", "--link", "profile/link.yaml",
+                                "--ranks", "4", "--device", "generic-cpu"},
+                               scratch.folder());
+  INFO(tuned.err);
+  // Beside other programs the smallest all-reduce may have taken longer than the largest.
+  const bool no_table = tuned.err.find("more bytes take less time") != std::string::npos;
+  CHECK(tuned.code == (no_table ? 2 : 0));
 }
 
 TEST_CASE("a profile's gradients keep their memory from step to step", "[tools][torch_profile]") {

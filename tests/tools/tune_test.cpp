@@ -383,6 +383,20 @@ TEST_CASE("uncertainty gives the range of the gain and the cap that regrets leas
         std::string::npos);
 }
 
+TEST_CASE("pairs and partitions whose gain the errors can take away are told and not offered",
+          "[tools][tune]") {
+  const std::vector<std::string> words{shipped("seeds/comm-hooks-slow-link.yaml")};
+  const std::string gain = "the best partition would save 1.7 %",
+                    paste = "# the free partition, PyTorch of 2026 with a list of caps";
+  const std::string certain = printed(words);
+  CHECK_THAT(certain, Catch::Contains("but " + gain + ": below is how\n"));
+  CHECK_THAT(certain, Catch::Contains(paste));
+  const std::string uncertain = printed({words[0], "--uncertainty", "20%"});
+  CHECK_THAT(uncertain,
+             Catch::Contains("\nless than the errors allowed for can take away: " + gain + "\n"));
+  CHECK_THAT(uncertain, !Catch::Contains("below is how") && !Catch::Contains(paste));
+}
+
 TEST_CASE("a calibration's spread is the uncertainty unless one is given", "[tools][tune]") {
   const Scratch scratch;
   scratch.write("machine.yaml",

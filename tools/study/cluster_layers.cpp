@@ -9,7 +9,7 @@ std::optional<ClusterLayers> cluster_layers(const Scenario& scenario,
   // What the file says does not matter beside a whole cluster; it may be a large model's.
   const bool whole = is_set(settings, "cluster");
   if (!whole && !unreadable(scenario.file).empty()) return std::nullopt;
-  Yaml root = whole ? Yaml::of_nothing() : Yaml::load(scenario.file);
+  Yaml root = whole ? Yaml::of_nothing(scenario.file) : Yaml::load(scenario.file);
   apply_settings(root, settings);
   const auto cluster = YamlMap(root).find("cluster");
   if (!cluster) return std::nullopt;

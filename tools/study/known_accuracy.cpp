@@ -43,17 +43,6 @@ FittedOn fitted_on(const Scenario& scenario, const std::optional<Fit>& fit) {
                                                                     : FittedOn::laws;
 }
 
-/// Does a description say how long any of its kernels took?
-bool has_measured_kernels(const Scenario& scenario) {
-  if (!scenario.described) return false;
-  const auto is_measured = [](const Kernel& kernel) { return kernel.time.has_value(); };
-  const std::vector<Layer>& layers = scenario.workload.layers;
-  return std::any_of(layers.begin(), layers.end(), [&](const Layer& layer) {
-    return std::any_of(layer.forward.begin(), layer.forward.end(), is_measured) ||
-           std::any_of(layer.backward.begin(), layer.backward.end(), is_measured);
-  });
-}
-
 /// "2 ranks", "2 to 8 ranks".
 std::string ranks_text(const std::set<int>& ranks) {
   const int low = *ranks.begin(), high = *ranks.rbegin();
@@ -222,7 +211,9 @@ const std::vector<KnownErrors>& all_known_errors() {
 }  // namespace
 
 FittedOn known_from(const Scenario& scenario, const std::optional<Fit>& fit) {
-  if (!has_shapes(scenario.workload) || has_measured_kernels(scenario)) return FittedOn::profile;
+  if (!has_shapes(scenario.workload) ||
+      (scenario.described && has_measured_kernels(scenario.workload)))
+    return FittedOn::profile;
   if (scenario.cluster.calibration) return FittedOn::calibration;
   return fitted_on(scenario, fit);
 }

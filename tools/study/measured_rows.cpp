@@ -84,13 +84,14 @@ std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows,
   return chosen;
 }
 
-Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<Strategy>& strategies) {
+Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<Strategy>& strategies,
+               const Workload& workload) {
   const std::vector<bool> chosen = calibrating(rows, strategies);
   std::vector<CalibrationRow> calibration;
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (chosen[i]) calibration.push_back(rows[i]);
   Fit fitted = fit(calibration);
-  if (calibration.empty())
+  if (calibration.empty() && !has_measured_kernels(workload))
     fitted.notes.emplace_back("no row to calibrate on, so predictions come from the laws alone");
   if (contains(strategies, Strategy::naive) && has_row(rows, Strategy::naive) &&
       !has_row(calibration, Strategy::naive))
@@ -104,7 +105,7 @@ CalibratedModel price_calibrated(const Scenario& scenario, bool laws_only) {
   CalibratedModel priced{model_of(scenario), std::nullopt};
   if (laws_only || !scenario.measured) return priced;
   const std::vector<CalibrationRow> rows = measured_rows(scenario);
-  priced.fit = fit_chosen(rows, scenario.measured->calibrate_on);
+  priced.fit = fit_chosen(rows, scenario.measured->calibrate_on, scenario.workload);
   apply(*priced.fit, priced.model.costs);
   priced.others = other_than_measured(scenario);
   if (scenario.times.forward || scenario.times.backward)

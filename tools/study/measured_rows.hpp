@@ -21,8 +21,10 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
 std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows,
                               const std::vector<Strategy>& strategies);
 
-/// The fit of the rows chosen that way, with a note on one that has no use.
-Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<Strategy>& strategies);
+/// The fit of the rows chosen that way, of a scenario of that workload, with a note on one that has
+/// no use.
+Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<Strategy>& strategies,
+               const Workload& workload);
 
 /// What a scenario's steps cost, and the fit that made it so.
 struct CalibratedModel {

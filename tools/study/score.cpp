@@ -70,7 +70,7 @@ std::optional<FileScore> score_scenario(const std::string& file, const Scenario&
       calibrate_on.empty() ? scenario.measured->calibrate_on : calibrate_on;
   if (settings.laws_only) fitted.clear();
   const std::vector<bool> calibrates = calibrating(all, fitted);
-  FileScore score{file, scenario.name, fit_chosen(all, fitted), {}};
+  FileScore score{file, scenario.name, fit_chosen(all, fitted, scenario.workload), {}};
 
   // Exposed communication is judged by the naive communication: as measured, else as predicted.
   std::optional<Duration> naive_communication;

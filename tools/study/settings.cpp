@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -149,10 +150,11 @@ std::vector<RoundCap> caps_of(const Choice& partition, const Workload& workload)
 }
 
 /// May buckets that no single cap makes be told? Where a single cap pays they may be shorter still;
-/// where none does, by more than noise they are.
+/// where none does, by more than noise they are. Errors that are allowed for take nothing away.
 bool counts(const Tuning& tuning, const TuneOptions& options, const std::optional<Choice>& choice) {
-  return choice && (tuning.advice.pays ||
-                    choice->step < scaled(settled(tuning, options).step, 1 - options.noise));
+  return choice && gains_with_errors(tuning, options, *choice) &&
+         (tuning.advice.pays ||
+          choice->step < scaled(settled(tuning, options).step, 1 - options.noise));
 }
 
 /// Do they count, and save more of what is settled than anybody would measure?
@@ -290,6 +292,10 @@ const Choice& settled(const Tuning& tuning, const TuneOptions& options) {
   return keeps_given(tuning, options) ? tuning.given : tuning.advice.choice;
 }
 
+bool gains_with_errors(const Tuning& tuning, const TuneOptions& options, const Choice& choice) {
+  return std::ranges::equal(choice.with_errors, settled(tuning, options).with_errors, std::less{});
+}
+
 std::string settings_to_paste(const Tuning& tuning, const TuneOptions& options,
                               const Training& training, const Workload& workload) {
   std::string text = "to paste:\n\n";
@@ -314,7 +320,8 @@ std::string settings_to_paste(const Tuning& tuning, const TuneOptions& options,
         "  # DeepSpeed, ZeRO stages 0 to 2 (in elements, as buckets there close before they "
         "overflow)\n  \"zero_optimization\": {{\"reduce_bucket_size\": {}}}\n",
         fused.bytes.count / size_of(type).count);
-  if (tuning.best_partition && workload.parameters.size() <= names_on_a_page)
+  if (counts(tuning, options, tuning.best_partition) &&
+      workload.parameters.size() <= names_on_a_page)
     text += fmt::format("\nthe free partition, for a scenario:\n\n{}",
                         buckets_yaml(tuning.best_partition->buckets, workload));
   return text;

@@ -29,6 +29,10 @@ bool keeps_given(const Tuning& tuning, const TuneOptions& options);
 /// The buckets that a user of this scenario ends up with who takes the advice.
 const Choice& settled(const Tuning& tuning, const TuneOptions& options);
 
+/// Is `choice` shorter than what is settled with each combination of the errors allowed for? True
+/// where none are.
+bool gains_with_errors(const Tuning& tuning, const TuneOptions& options, const Choice& choice);
+
 /// What to write into a training script for the recommended buckets, one setting a paragraph, each
 /// with the versions it works from. Sources: pytorch distributed.py and PRs 62748 and 121640; the
 /// Horovod documentation, "Tensor Fusion"; the DeepSpeed documentation, "reduce_bucket_size" (in

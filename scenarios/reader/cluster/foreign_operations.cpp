@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/cluster/device_reader.hpp"
 #include "scenarios/reader/cluster/operations_reader.hpp"
 
 namespace ddpsim {
@@ -17,6 +18,15 @@ std::string letters_and_digits(std::string_view text) {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0)
       kept += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return kept;
+}
+
+/// Is the one's memory about as fast as the other's? Of a device that is written out nothing else
+/// says which it is.
+bool has_memory_of(const Device& one, const Device& other) {
+  constexpr double near = 0.2;
+  const double ratio =
+      one.memory_bandwidth.bytes_per_second / other.memory_bandwidth.bytes_per_second;
+  return ratio > 1 - near && ratio < 1 + near;
 }
 
 }  // namespace
@@ -55,17 +65,20 @@ std::optional<ForeignOperations> operations_of_another(const Yaml& given) {
   if (names_one == entries.end() || is_of_catalogue(*names_one)) return std::nullopt;
   const Yaml table = YamlMap(names_one->yaml).at("operations");
   const auto base = std::find_if(names_one, entries.end(), is_of_catalogue);
-  if (base == entries.end() || table.is_map() || table.is_word("none")) return std::nullopt;
+  if (table.is_map() || table.is_word("none")) return std::nullopt;
   ForeignOperations found{table.scalar(), device_of_operations(table), ""};
-  bool known = false;
+  const bool named = base != entries.end();
+  bool known = false, own_device = named && is_called(base->name, found.device);
   for (const std::string& name : catalogue) {
     if (!is_called(name, found.device)) continue;
     known = true;
     const Entry entry = find_entry(Yaml::of_text(name), device_entries);
+    if (!named && has_memory_of(read_device(given), read_device(Yaml::of_text(name))))
+      own_device = true;
     const auto own = YamlMap(entry.yaml).find("operations");
     if (own && own->is_scalar() && !own->is_word("none")) found.scaled_from = name;
   }
-  return known && !is_called(base->name, found.device) ? std::optional(found) : std::nullopt;
+  return known && !own_device ? std::optional(found) : std::nullopt;
 }
 
 }  // namespace ddpsim

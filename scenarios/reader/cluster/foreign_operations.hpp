@@ -19,8 +19,8 @@ struct ForeignOperations {
   std::string scaled_from;  ///< device of the catalogue that has operations of its own; "": none
 };
 /// The table that the device, as read_device takes it, takes for its own, where it is of another
-/// device of the catalogue than that which it is based on; none: there is none, or nobody can tell.
-/// Throws InputError.
+/// device of the catalogue than that which it is based on, or, based on none, than any whose memory
+/// is about as fast; none: there is none, or nobody can tell. Throws InputError.
 std::optional<ForeignOperations> operations_of_another(const Yaml& given);
 
 }  // namespace ddpsim

@@ -183,6 +183,10 @@ Yaml Yaml::load(const std::filesystem::path& file) {
   }
 }
 
+Yaml Yaml::of_nothing(const std::filesystem::path& neighbour) {
+  return Yaml(YAML::Node(YAML::NodeType::Map), (neighbour.parent_path() / "").string(), "");
+}
+
 Yaml Yaml::of_setting(const Setting& setting) {
   Yaml yaml(YAML::Node(setting.value), "", setting.key);
   Changes changes;
@@ -324,8 +328,8 @@ void Yaml::fail(std::string_view problem) const {
     throw InputError(fmt::format("{}: {}", setting_text(*change), problem));
   const std::string where =
       fmt::format("{}{}{}", shown_key(key_), key_.empty() ? "" : ": ", problem);
-  throw InputError(file_.empty() && mark().is_null() ? where
-                                                     : fmt::format("{}: {}", place(), where));
+  const bool of_file = !std::filesystem::path(file_).filename().empty();
+  throw InputError(of_file || !mark().is_null() ? fmt::format("{}: {}", place(), where) : where);
 }
 
 std::string Yaml::place() const {

@@ -38,8 +38,9 @@ class Yaml {
   static Yaml of_text(const std::string& text) { return Yaml(YAML::Node(text), "", ""); }
   /// A lone scalar that a user gave, of whom errors say what was written.
   static Yaml of_setting(const Setting& setting);
-  /// A mapping without keys that comes from no file.
-  static Yaml of_nothing() { return Yaml(YAML::Node(YAML::NodeType::Map), "", ""); }
+  /// A mapping without keys that comes from no file. What is applied to it may name files that lie
+  /// beside `neighbour`.
+  static Yaml of_nothing(const std::filesystem::path& neighbour = {});
   /// Replaces or adds keys by dotted path. Only that path changes: where an anchor and its aliases
   /// share a mapping, the others keep the old value. Throws InputError if a path runs through
   /// something that is no mapping.

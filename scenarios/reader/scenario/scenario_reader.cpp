@@ -148,7 +148,7 @@ Scenario read_profile_as_scenario(const std::filesystem::path& profile,
   std::string quoted = "'";
   for (const char c : std::filesystem::absolute(profile).string())
     quoted += c == '\'' ? "''" : std::string(1, c);
-  Yaml root = Yaml::of_nothing();
+  Yaml root = Yaml::of_nothing(profile);
   root.apply({{"workload.model", quoted + "'"}});
   apply_settings(root, overrides);
   Scenario scenario = read(root, profile);

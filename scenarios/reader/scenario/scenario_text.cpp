@@ -51,7 +51,7 @@ void write(YAML::Emitter& out, const Yaml& yaml, int depth) {
 
 std::string scenario_text(const std::filesystem::path& file, const std::vector<Setting>& settings) {
   const bool model = is_workload_profile(file);
-  Yaml root = model ? Yaml::of_nothing() : Yaml::load(file);
+  Yaml root = model ? Yaml::of_nothing(file) : Yaml::load(file);
   if (model) {
     YAML::Emitter name;
     write_text(name, file.filename().string());

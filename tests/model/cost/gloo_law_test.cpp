@@ -67,6 +67,7 @@ TEST_CASE("within nodes a ring goes through the ranks' links, and one NIC of eac
   CHECK(in_seconds(cost.transfer) == Approx(1.75 * mebibytes_64 / (payload * 1.25e9)));
   cluster.inter_node.nics = 4;  // a process speaks through one
   CHECK(CollectiveLaw(cluster).all_reduce(64 * MiB).transfer == cost.transfer);
+  CHECK(CollectiveLaw(cluster).all_reduce(64 * MiB).choice.nics == 1);
   // Halving and doubling: 2 x 1/2 through the NICs, 2 x 3/4 through the ranks' links.
   const CollectiveCost halved = CollectiveLaw(halving(cluster)).all_reduce(64 * MiB);
   CHECK(halved.latency == 2 * (2 * 10us + 30us));

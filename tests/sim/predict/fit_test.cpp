@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "tests/model/workload/architectures.hpp"
 #include "tests/sim/predict/models.hpp"
@@ -172,6 +173,25 @@ TEST_CASE("with all of compute measured the rest of a naive step is communicatio
   naive.times = {6ms, 12ms, {}};
   naive.communication.reset();
   CHECK(in_us(fitted(law, {naive}).call_overhead) == within_a_percent(500));
+}
+
+TEST_CASE("a naive row that says its passes and another communication than its step leaves is met",
+          "[sim][calibrate]") {
+  const StepModel law = timed::model_of(timed::chain(3, 2ms, 4ms, {1'000'000}),
+                                        timed::ring(2, 10us, gigabytes_per_second(1)));
+  MeasuredRow naive = measured(law, truth_of(1, 500us, 1), Strategy::naive);
+  naive.times = {6ms, 12ms, {}};
+  CHECK(fitted(law, {naive}).notes.empty());
+  const Duration left = naive.communication->time;
+  naive.communication->time = left / 2;
+  const Fit found = fitted(law, {naive});
+  CHECK(in_us(found.call_overhead) == within_a_percent(500));
+  REQUIRE(found.notes.size() == 1);
+  CHECK(found.notes[0] ==
+        fmt::format("the naive row's step leaves {0:.1f} ms for communication beside forward and "
+                    "backward, and the row says {1:.1f} ms: the step is met, and collectives take "
+                    "the {0:.1f} ms",
+                    in_ms(left), in_ms(left / 2)));
 }
 
 TEST_CASE("the first row of a strategy counts and others are left alone", "[sim][calibrate]") {

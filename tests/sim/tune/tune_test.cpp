@@ -259,6 +259,14 @@ TEST_CASE("the recommended cap regrets least when link and kernels are not as to
         worst[i] = std::max(worst[i], times[i] / best - 1);
       standard = std::max(standard, times.back() / best - 1);
       chosen = std::max(chosen, in_seconds(steps.of(advice.choice.buckets)) / best - 1);
+      std::vector<const Choice*> weighed{&advice.choice, &tuning.given};
+      if (tuning.best_pair) weighed.push_back(&*tuning.best_pair);
+      if (tuning.best_partition) weighed.push_back(&*tuning.best_partition);
+      const auto c = static_cast<std::size_t>(&corner - advice.corners.data());
+      for (const Choice* each : weighed) {
+        REQUIRE(each->with_errors.size() == 9);
+        CHECK(each->with_errors[c] == steps.of(each->buckets));
+      }
     }
     CAPTURE(seed);
     CHECK(advice.regret == Approx(chosen).margin(1e-12));

@@ -29,17 +29,6 @@
 namespace ddpsim {
 namespace {
 
-/// Were the times of forward and backward measured?
-bool is_measured(const Workload& workload) {
-  const auto timed = [](const std::vector<Kernel>& kernels) {
-    return std::any_of(kernels.begin(), kernels.end(),
-                       [](const Kernel& kernel) { return kernel.time.has_value(); });
-  };
-  return std::any_of(workload.layers.begin(), workload.layers.end(), [&](const Layer& layer) {
-    return timed(layer.forward) || timed(layer.backward);
-  });
-}
-
 /// What falls away with the scenario's own cluster, and keys that this kind of network ignores.
 std::vector<std::string> idle_settings(const Scenario& scenario,
                                        const std::vector<Setting>& settings, Yaml file) {
@@ -147,7 +136,7 @@ void add_unheard_of(std::vector<std::string>& notes, const Scenario& scenario,
 /// Measured operations of another device, whose times are taken as they are.
 void add_foreign_operations(std::vector<std::string>& notes, const Scenario& scenario,
                             const std::vector<Setting>& settings) {
-  if (!scenario.cluster.device.operations || is_measured(scenario.workload)) return;
+  if (!scenario.cluster.device.operations || has_measured_kernels(scenario.workload)) return;
   const std::string& name = scenario.cluster.device.name;
   try {
     const auto layers = cluster_layers(scenario, settings);
@@ -155,7 +144,7 @@ void add_foreign_operations(std::vector<std::string>& notes, const Scenario& sce
     const auto found = device ? operations_of_another(*device) : std::nullopt;
     if (!found) return;
     notes.push_back(fmt::format(
-        "cluster.device.operations: {} was measured on {}, and its times are taken as {}'s own; "
+        "cluster.device.operations: {} was measured on {}, and its times are taken as those of {}; "
         "operations: {}",
         printable(found->table), printable(found->device), shown_name(name, "device"),
         found->scaled_from.empty()
@@ -451,6 +440,16 @@ void add_idle_carries(std::vector<std::string>& notes, const CalibratedCluster& 
   add("inter_node", cluster.inter_node, cluster.nodes > 1);
 }
 
+/// NICs beside the one that Gloo's law takes.
+void add_nics_beside_gloo(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  if (cluster.nodes == 1 || CollectiveLaw(cluster).name() != std::string("gloo")) return;
+  if (const int nics = nics_per_node(cluster); nics > 1)
+    notes.push_back(fmt::format(
+        "{} NICs a node ({}): Gloo's law takes one of them, which the ranks of a node share; the "
+        "others make nothing shorter",
+        nics, name_of_link(cluster.inter_node)));
+}
+
 /// NICs of exceptions that change nothing.
 void add_idle_nics(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
   for (const RankException& exception : cluster.exceptions) {
@@ -476,7 +475,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   if (unreadable(scenario.file).empty())
     if (Yaml file = Yaml::load(scenario.file); YamlMap(file).has("workload"))  // no bare model
       notes = idle_settings(scenario, settings, std::move(file));
-  if (is_measured(scenario.workload) &&
+  if (has_measured_kernels(scenario.workload) &&
       (touches(settings, "cluster.device") || is_set(settings, "cluster") ||
        is_set(settings, "cluster.system")))
     notes.push_back(
@@ -507,6 +506,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   add_unequal_nodes(notes, scenario.cluster);
   add_idle_network(notes, scenario);
   add_idle_carries(notes, scenario.cluster);
+  add_nics_beside_gloo(notes, scenario.cluster);
   add_idle_nics(notes, scenario.cluster);
   add_extrapolation(notes, scenario);
   add_calibration_doubts(notes, scenario.cluster);

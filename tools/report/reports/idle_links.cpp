@@ -31,7 +31,8 @@ using Settings = std::vector<Setting>;
 CalibratedCluster cluster_without(const Scenario& scenario, Settings settings,
                                   std::string_view key) {
   std::erase_if(settings, [&](const Setting& setting) { return touches(setting, key); });
-  Yaml root = is_set(settings, "cluster") ? Yaml::of_nothing() : Yaml::load(scenario.file);
+  Yaml root =
+      is_set(settings, "cluster") ? Yaml::of_nothing(scenario.file) : Yaml::load(scenario.file);
   apply_settings(root, settings);
   std::optional<Price> price;
   return read_cluster(YamlMap(root).at("cluster"), price);

@@ -129,18 +129,21 @@ Table corners_table(const Tuning& tuning) {
 }
 
 /// What ways to make buckets that no single cap gives would save, if that is more than noise, of
-/// the buckets that are settled.
+/// the buckets that are settled; and what of it the errors allowed for can take away.
 std::string beyond_caps(const Tuning& tuning, const TuneOptions& options, const char* lead) {
   const Duration settled_step = settled(tuning, options).step;
-  std::string text;
+  std::string kept, lost;
   const auto add = [&](const char* name, const std::optional<Choice>& choice) {
     const double gain = choice ? -over(choice->step, settled_step) : 0;
-    if (gain > options.noise)
-      text += fmt::format("{} {} would save {:.1f} %", text.empty() ? "" : ",", name, 100 * gain);
+    if (gain <= options.noise) return;
+    std::string& text = gains_with_errors(tuning, options, *choice) ? kept : lost;
+    text += fmt::format("{} {} would save {:.1f} %", text.empty() ? "" : ",", name, 100 * gain);
   };
   add("the best pair of caps", tuning.best_pair);
   add("the best partition", tuning.best_partition);
-  return text.empty() ? "" : lead + text + ": below is how\n";
+  if (!kept.empty()) kept = lead + kept + ": below is how\n";
+  if (!lost.empty()) lost = "less than the errors allowed for can take away:" + lost + "\n";
+  return kept + lost;
 }
 
 /// What the scenario's user has, in a sentence.
