@@ -1,7 +1,7 @@
 #include "backend/nccl/nccl_backend.hpp"
 
-#include <algorithm>
-#include <cstring>
+#include <exception>
+#include <map>
 #include <stdexcept>
 #include <type_traits>
 
@@ -111,17 +111,27 @@ class NcclBackend : public Backend {
   }
 
  private:
-  /// One physical GPU for each rank, or a mistake.
+  /// One physical GPU for each rank, or a mistake, of which every rank knows.
   void check_own_gpu() {
     const auto all = communicator_.gather(std::as_bytes(std::span(description_.uuid)));
-    for (std::size_t other = 0; other < all.size(); ++other)
-      if (static_cast<int>(other) != rank() && all[other].size() == description_.uuid.size() &&
-          std::memcmp(all[other].data(), description_.uuid.data(), all[other].size()) == 0)
-        throw DeviceError(fmt::format(
-            "ranks {} and {} are on one GPU, {}: start as many ranks as there are GPUs, or say "
-            "--gpus-share to check gradients only",
-            std::min<std::size_t>(other, static_cast<std::size_t>(rank())),
-            std::max<std::size_t>(other, static_cast<std::size_t>(rank())), description_.name));
+    std::map<std::vector<std::byte>, std::size_t> rank_on;
+    for (std::size_t other = 0; other < all.size(); ++other) {
+      const auto [first, added] = rank_on.try_emplace(all[other], other);
+      if (added) continue;
+      all_know();
+      throw DeviceError(fmt::format(
+          "ranks {} and {} are on one GPU, {}: start as many ranks as there are GPUs, or say "
+          "--gpus-share to check gradients only",
+          first->second, other, description_.name));
+    }
+  }
+
+  /// Lest this rank leaves, and its connections with it, before the others have what was gathered.
+  void all_know() {
+    try {
+      communicator_.gather({});
+    } catch (const std::exception&) {  // one has left by now: it knew
+    }
   }
 
   void connect(int channels) {

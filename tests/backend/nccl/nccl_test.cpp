@@ -360,16 +360,18 @@ TEST_CASE("a calibration of fake GPUs is complete and tells kinds of kernels and
   options.largest = Bytes{64 << 10};
   const std::set<int> all{0, 1, 2, 4, 8, 16, 32};
   std::set<int> channels;
-  // What a busy machine makes implausible is left out: those channels are measured anew.
-  for (int attempt = 0; attempt < 5 && channels != all; ++attempt) {
+  // What a busy machine makes implausible is left out: those channels are measured anew, with work
+  // that takes longer and so is less disturbed.
+  for (int longer = 1; longer <= 32 && channels != all; longer *= 2) {
     FakeLink link(2);
     Calibration calibration;
     REQUIRE(on_fakes(
                 2, {GpuLink::Mode::shared}, seconds{30},
                 [&](int) {
                   auto gpu = std::make_unique<FakeGpu>(&link);
-                  gpu->pace = {std::chrono::microseconds{50}, std::chrono::microseconds{20},
-                               std::chrono::microseconds{200}, 0};
+                  gpu->pace = {std::chrono::microseconds{50 * longer},
+                               std::chrono::microseconds{20 * longer},
+                               std::chrono::microseconds{200 * longer}, 0};
                   return gpu;
                 },
                 [&](Backend& backend) {
