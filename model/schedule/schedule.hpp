@@ -70,12 +70,6 @@ struct Bucket {
   std::vector<LowRank> low_rank;  ///< PowerSGD: in the order their P and Q lie in memory
 };
 
-/// The work of one micro-batch's passes, in order, whether or not the step runs all of it itself (a
-/// comm hook may update parameters in place of the optimizer): what totals of a pass are made of.
-struct Passes {
-  std::vector<std::uint32_t> forward, backward, optimizer;  ///< indices into Schedule::works
-};
-
 /// A part of a step that PyTorch's DDP logger counts as an iteration: a micro-batch that
 /// communicates.
 struct LoggedIteration {

@@ -57,6 +57,12 @@ struct Work {
   bool operator==(const Work&) const = default;
 };
 
+/// The work of one micro-batch's passes, in order, whether or not the step runs all of it itself (a
+/// comm hook may update parameters in place of the optimizer): what totals of a pass are made of.
+struct Passes {
+  std::vector<std::uint32_t> forward, backward, optimizer;  ///< indices into a list of works
+};
+
 /// A kernel of a workload, as work.
 Work work_of(Operation operation, const Kernel& kernel, Caller caller);
 /// A kernel that reads and writes `traffic` bytes in all.

@@ -1,0 +1,184 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <variant>
+
+#include "model/program/buffer.hpp"
+
+namespace ddpsim::program {
+
+/// A range of Actions::slices.
+struct Operands {
+  std::uint32_t begin = 0, count = 0;
+};
+
+// What is done, to what. No action says how long it takes. Ranges of operands are of the list of
+// actions that the action stands in.
+
+/// For the tasks in `after`: on a device's stream for what follows there; on the host's stream the
+/// host stands still.
+struct Wait {};
+/// The hosts of all ranks wait for each other.
+struct Meet {};
+/// The thread sleeps as long as its work says.
+struct Pause {};
+/// The host runs code that has no operands an executor could give it: a hook of DDP's, a search of
+/// the graph, the user's own.
+struct Call {
+  enum class What : std::uint8_t { hook, search, chunks, outside, user };
+  What what = What::hook;
+  std::int32_t index = nobody;  ///< of the parameter, or of the user's hook
+  Operands reads{};
+};
+/// A kernel of the network, of the shape that its work has. Its operands are made from `seed`.
+struct Compute {
+  std::uint32_t seed = 0;
+  Slice weight{};    ///< that it multiplies with; empty: none, or one that is made from the seed
+  Operands fills{};  ///< the gradients it completes
+};
+/// to = factor x from, over the ranks of the group in `mean_over` (a communicator) if that is one.
+struct Scale {
+  Slice to{}, from{};
+  float factor = 1;
+  std::int16_t mean_over = static_cast<std::int16_t>(nobody);
+};
+/// to = 0
+struct Fill {
+  Slice to{};
+};
+/// to = a left + b right
+struct Combine {
+  Slice to{}, left{}, right{};
+  float a = 1, b = 1;
+};
+/// to = from in another number format; an executor counts what overflows.
+struct Cast {
+  Slice to{}, from{};
+};
+/// Many pieces in one go, one behind the other; casts where types differ.
+struct Pack {
+  Operands to{}, from{};
+  float factor = 1;
+  bool zeros_behind = false;  ///< what `from` leaves of `to`
+};
+/// to = left right, of m x k and k x n; one of the two may be transposed.
+struct Multiply {
+  enum class Layout : std::uint8_t { plain, left_transposed, right_transposed };
+  Slice to{}, left{}, right{};
+  std::int64_t m = 0, n = 0, k = 0;
+  Layout layout = Layout::plain;
+};
+/// The columns of a matrix become orthonormal, by Gram and Schmidt.
+struct Orthogonalize {
+  Slice matrix{};
+  std::int64_t rows = 0, columns = 0;
+  double epsilon = 0;  ///< added to norms
+};
+/// Random numbers, the same on all ranks. An empty slice takes a seed and draws nothing.
+struct Draw {
+  Slice to{};
+};
+/// Scale and zero point of each `channel` elements (0: of all).
+struct Observe {
+  Slice scales{}, from{};
+  std::int64_t channel = 0;
+};
+/// codes = from in 8 bit
+struct Quantize {
+  Slice codes{}, scales{}, from{};
+  std::int64_t channel = 0;
+};
+/// to = the mean over the ranks of what their codes say
+struct Dequantize {
+  Slice to{}, codes{}, scales{};
+  std::int64_t channel = 0;
+  std::int16_t mean_over = static_cast<std::int16_t>(nobody);
+};
+/// pairs = the largest of `from` with their places
+struct Select {
+  Slice pairs{}, from{};
+};
+/// to = the sum of all pairs
+struct Spread {
+  Slice to{}, pairs{};
+};
+/// gradients x norm / |gradients| where they are longer
+struct Clip {
+  Operands gradients{};
+  double norm = 0;
+};
+/// to = from + normal noise, another on every rank
+struct Noise {
+  Slice to{}, from{};
+  double deviation = 0;
+  std::uint64_t seed = 0;
+};
+/// The user's code on memory.
+struct Plugin {
+  std::int32_t index = nobody;  ///< of the user's hook, or of the comm hook's code
+  Operands reads{}, writes{};
+};
+/// Reads and writes memory, and changes nothing.
+struct Touch {
+  Slice what{};
+};
+/// One step of an optimizer on parameters. `state` holds what it keeps of each, in their order.
+struct Update {
+  Operands parameters{}, gradients{}, state{};
+};
+/// Between the memory of the device and the host's.
+struct Move {
+  Slice to{}, from{};
+  bool unawaited = false;  ///< as of the collective whose result it brings back
+};
+
+enum class Collectives : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  all_to_all,
+};
+std::string_view name_of(Collectives collective);
+enum class Reduction : std::uint8_t { none, sum, mean };
+std::string_view name_of(Reduction reduction);
+
+/// Of all ranks of this rank's group in the communicator.
+struct Collective {
+  Collectives what = Collectives::all_reduce;
+  Reduction reduction = Reduction::none;  ///< of an all-gather: what comes is added up into `to`
+  std::int16_t communicator = 0;
+  std::int16_t root = 0;  ///< of a broadcast: place in the group
+  /// The program may use its data without waiting for it, as PyTorch does with the all-reduce of
+  /// parameters that DDP is told to leave alone (rule R50).
+  bool unawaited = false;
+  Slice from{}, to{};
+  Slice
+      counts{};  ///< elements of each rank, where they differ (sparse gradients); empty: all alike
+};
+/// The k-th of a pair of ranks meets the peer's k-th Receive of this one.
+struct Send {
+  std::int16_t communicator = 0, peer = 0;  ///< place in the group
+  Slice what{};
+};
+struct Receive {
+  std::int16_t communicator = 0, peer = 0;
+  Slice what{};
+};
+
+using Action =
+    std::variant<Wait, Meet, Pause, Call, Compute, Scale, Fill, Combine, Cast, Pack, Multiply,
+                 Orthogonalize, Draw, Observe, Quantize, Dequantize, Select, Spread, Clip, Noise,
+                 Plugin, Touch, Update, Move, Collective, Send, Receive>;
+
+/// The kind of the action in one word; a collective's is which one: "all_reduce".
+std::string_view name_of(const Action& action);
+
+/// May the program use what it writes without waiting for it?
+bool is_unawaited(const Action& action);
+
+/// The communicator it is issued in; nobody: it is no communication.
+std::int16_t communicator_of(const Action& action);
+
+}  // namespace ddpsim::program

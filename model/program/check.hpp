@@ -1,0 +1,23 @@
+#pragma once
+
+#include "model/program/job.hpp"
+
+namespace ddpsim::program {
+
+/// Holds a job against what is always true of one, with a vector clock over the streams of each
+/// program (of the first rank that has it):
+///
+/// - every index points to something, slices lie in their buffers and views in their parents;
+/// - what is read was written by a task that has ended by then, or starts defined; what is written
+///   is read and written by nobody at that time;
+/// - a buffer of life `held` is used while it is there, and memory that comes from a stream's pool
+///   is used behind all use of what went to that pool before;
+/// - the input and the output of a collective have the sizes that it makes of one another;
+/// - the members of a group issue the same collectives in one order, and each Send meets a Receive
+///   of as many elements.
+///
+/// Throws std::invalid_argument with one line that names the task and the buffer. Cost: for n tasks
+/// and s streams about n x s, and a logarithm for each operand.
+void check(const Job& job);
+
+}  // namespace ddpsim::program

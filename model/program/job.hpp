@@ -1,0 +1,154 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/program/action.hpp"
+#include "model/schedule/work.hpp"
+
+namespace ddpsim::program {
+
+enum class Pass : std::uint8_t { forward, backward, optimizer, none };
+enum class Purpose : std::uint8_t { gradients, buffers, parameters, note };
+
+/// Where a task comes from: for people, metrics, the tuner and functions from Job to Job; never for
+/// an executor or the engine.
+struct Origin {
+  Pass pass = Pass::none;
+  Purpose purpose = Purpose::gradients;
+  std::int16_t label = 0;  ///< index into Job::labels: "project"
+  std::int32_t layer = nobody, kernel = nobody, parameter = nobody;
+  std::int32_t group = nobody;  ///< a bucket or a unit
+
+  bool operator==(const Origin&) const = default;
+};
+
+struct Deed {
+  Action action;
+  Origin origin{};
+};
+
+/// Deeds, and the slices that their operands are.
+struct Actions {
+  std::vector<Deed> deeds;
+  std::vector<Slice> slices;
+
+  Operands add(std::span<const Slice> operands);
+  std::span<const Slice> of(const Operands& operands) const {
+    return {slices.data() + operands.begin, operands.count};
+  }
+};
+
+/// An ordered queue of tasks. What a task occupies follows from its action (a kernel the device, a
+/// collective the network), not from its stream: an all-reduce may stand on the compute stream, a
+/// hook's kernel on the threads that communicate.
+struct Stream {
+  std::string name{};      ///< stream 0 is the host's own thread
+  bool beside = false;     ///< its kernels run at full speed beside the device's others
+  bool halts = false;      ///< and these stand still meanwhile
+  std::uint8_t lanes = 1;  ///< tasks at a time, begun in order: Gloo's two threads
+};
+
+/// For every rank the group it is in (one at most), so that ranks of different groups share a
+/// program. Collectives of a group begin in the order of issue, whichever streams they stand on.
+struct Communicator {
+  std::string name{};                               ///< "world", "shard", "replicate"
+  std::uint8_t at_once = 1;                         ///< collectives under way together
+  std::vector<std::vector<std::int32_t>> groups{};  ///< ranks in the order of their places
+};
+
+/// With Program::after all that the engine reads. The host walks the tasks in order: it enqueues
+/// those of other streams, and does those of its own once what they wait for has ended.
+struct Task {
+  std::uint32_t work = 0;  ///< index into Job::works
+  std::uint32_t deed = 0;  ///< index into the deeds that are known, and behind these the job's own
+  /// Its slice of Program::after ends here, and begins where that of the task before it ends.
+  std::uint32_t after_end = 0;
+  std::int16_t micro_batch = 0;  ///< so that micro-batches share deeds
+  std::uint8_t stream = 0;
+  std::uint8_t communicator = 0;
+};
+static_assert(sizeof(Task) == 16);
+
+/// Before the `before`-th task is issued a buffer of life `held` comes or goes, in this order, out
+/// of the pool of a stream; again and again, if need be.
+struct Hold {
+  std::uint32_t before = 0;
+  BufferId buffer = no_buffer;
+  std::uint8_t pool = 0;  ///< a stream: memory that goes is free for what comes to it later
+  bool begins = false;
+};
+
+/// Two tasks that people want to see together.
+struct Mark {
+  enum class Kind : std::uint8_t {
+    ready,  ///< a collective, and the task that made its input ready
+    logged  ///< the first and the last of an iteration that DDP's logger counts
+  };
+  Kind kind = Kind::ready;
+  std::uint32_t task = 0, of = 0;
+};
+
+/// What a kind of rank does.
+struct Program {
+  std::vector<Task> tasks;           ///< in the order the host issues them
+  std::vector<std::uint32_t> after;  ///< earlier tasks; tasks hold slices of it
+  std::vector<Hold> holds;           ///< lives of buffers, in order
+  std::vector<Mark> marks;
+  int rounds = 1;  ///< the tasks are done so often, one round behind the other
+
+  std::span<const std::uint32_t> waits_for(std::size_t task) const {
+    const std::uint32_t begin = task == 0 ? 0 : tasks[task - 1].after_end;
+    return {after.data() + begin, tasks[task].after_end - begin};
+  }
+};
+
+/// A program repeated on a thread of its own until the first rank has ended.
+struct Beside {
+  Program program;
+};
+
+/// What all ranks do in a step, and to what; but not how long it takes. `simulate` and a backend
+/// take the same object.
+struct Job {
+  std::vector<Stream> streams;
+  std::vector<Communicator> communicators;
+  std::vector<Buffer> buffers;
+  std::vector<Work> works;  ///< each distinct piece once
+  std::vector<std::string> labels;
+  std::shared_ptr<const Actions> known;  ///< of the workload, shared by all its jobs; or null
+  Actions own;
+  Passes passes;                  ///< works of one micro-batch: some prices are shares of these
+  std::vector<Program> programs;  ///< [kind of rank]
+  std::vector<std::uint16_t> program_of;  ///< [rank] its kind
+  std::optional<Beside> beside{};
+
+  std::size_t ranks() const { return program_of.size(); }
+  std::size_t known_deeds() const { return known ? known->deeds.size() : 0; }
+  /// The list that holds a task's deed, and with it the slices of its operands.
+  const Actions& actions_of(const Task& task) const {
+    return task.deed < known_deeds() ? *known : own;
+  }
+  const Deed& deed_of(const Task& task) const {
+    return task.deed < known_deeds() ? known->deeds[task.deed]
+                                     : own.deeds[task.deed - known_deeds()];
+  }
+};
+
+/// The rank's place in its group of the communicator, and that group; none: it is in none.
+struct Membership {
+  const std::vector<std::int32_t>* group = nullptr;
+  std::int32_t place = nobody;
+};
+Membership membership(const Communicator& communicator, std::int32_t rank);
+
+/// A slice where it lies in memory of its own: views are resolved, and `part_of` by the rank's
+/// place. Empty slices stay. Throws std::invalid_argument for a view that is beyond what it lies
+/// in, or in itself, and for a part of a group that the rank is not in.
+Slice placed(const Job& job, const Slice& slice, std::int32_t rank);
+
+}  // namespace ddpsim::program

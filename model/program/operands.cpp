@@ -1,0 +1,132 @@
+#include "model/program/operands.hpp"
+
+namespace ddpsim::program {
+namespace {
+
+/// Collects what each kind of action reads and writes.
+class Accessor {
+ public:
+  Accessor(const Actions& actions, std::int32_t place) : actions_(actions), place_(place) {}
+
+  void operator()(const Wait&) {}
+  void operator()(const Meet&) {}
+  void operator()(const Pause&) {}
+  void operator()(const Call& call) { read(call.reads); }
+  void operator()(const Compute& compute) {
+    read(compute.weight);
+    write(compute.fills);
+  }
+  void operator()(const Scale& scale) {
+    read(scale.from);
+    write(scale.to);
+  }
+  void operator()(const Fill& fill) { write(fill.to); }
+  void operator()(const Combine& combine) {
+    read(combine.left);
+    read(combine.right);
+    write(combine.to);
+  }
+  void operator()(const Cast& cast) {
+    read(cast.from);
+    write(cast.to);
+  }
+  void operator()(const Pack& pack) {
+    read(pack.from);
+    write(pack.to);
+  }
+  void operator()(const Multiply& multiply) {
+    read(multiply.left);
+    read(multiply.right);
+    write(multiply.to);
+  }
+  void operator()(const Orthogonalize& orthogonalize) { change(orthogonalize.matrix); }
+  void operator()(const Draw& draw) { write(draw.to); }
+  void operator()(const Observe& observe) {
+    read(observe.from);
+    write(observe.scales);
+  }
+  void operator()(const Quantize& quantize) {
+    read(quantize.from);
+    read(quantize.scales);
+    write(quantize.codes);
+  }
+  void operator()(const Dequantize& dequantize) {
+    read(dequantize.codes);
+    read(dequantize.scales);
+    write(dequantize.to);
+  }
+  void operator()(const Select& select) {
+    read(select.from);
+    write(select.pairs);
+  }
+  void operator()(const Spread& spread) {
+    read(spread.pairs);
+    write(spread.to);
+  }
+  void operator()(const Clip& clip) {
+    read(clip.gradients);
+    write(clip.gradients);
+  }
+  void operator()(const Noise& noise) {
+    read(noise.from);
+    write(noise.to);
+  }
+  void operator()(const Plugin& plugin) {
+    read(plugin.reads);
+    write(plugin.writes);
+  }
+  void operator()(const Touch& touch) { change(touch.what); }
+  void operator()(const Update& update) {
+    read(update.parameters);
+    read(update.gradients);
+    read(update.state);
+    write(update.parameters);
+    write(update.state);
+  }
+  void operator()(const Move& move) {
+    read(move.from);
+    write(move.to);
+  }
+  void operator()(const Collective& collective) {
+    const bool sends = collective.what != Collectives::broadcast || collective.root == place_;
+    if (sends) read(collective.from);
+    read(collective.counts);
+    write(collective.to);
+  }
+  void operator()(const Send& send) { read(send.what); }
+  void operator()(const Receive& receive) { write(receive.what); }
+
+  Accesses result() { return std::move(found_); }
+
+ private:
+  void read(const Slice& slice) {
+    if (!slice.empty()) found_.reads.push_back(slice);
+  }
+  void write(const Slice& slice) {
+    if (!slice.empty()) found_.writes.push_back(slice);
+  }
+  void change(const Slice& slice) {
+    read(slice);
+    write(slice);
+  }
+  void read(const Operands& operands) {
+    for (const Slice& slice : actions_.of(operands)) read(slice);
+  }
+  void write(const Operands& operands) {
+    for (const Slice& slice : actions_.of(operands)) write(slice);
+  }
+
+  const Actions& actions_;
+  std::int32_t place_;
+  Accesses found_;
+};
+
+}  // namespace
+
+Accesses accesses_of(const Action& action, const Actions& actions, std::int32_t place) {
+  Accessor accessor(actions, place);
+  std::visit(accessor, action);
+  return accessor.result();
+}
+
+}  // namespace ddpsim::program

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "model/program/job.hpp"
+
+namespace ddpsim::program {
+
+constexpr auto nowhere = static_cast<std::int16_t>(nobody);
+
+/// The buffers of a job that is being made.
+struct JobMemory {
+  Job job;
+
+  Slice add(const std::string& name, std::int32_t index, Holds holds, DType type,
+            std::int64_t elements, Life life = Life::step, Start start = Start::undefined) {
+    auto label = std::ranges::find(job.labels, name);
+    if (label == job.labels.end()) label = job.labels.insert(job.labels.end(), name);
+    job.buffers.push_back({.holds = holds,
+                           .index = index,
+                           .name = static_cast<std::int16_t>(label - job.labels.begin()),
+                           .type = type,
+                           .elements = elements,
+                           .life = life,
+                           .start = start});
+    return {static_cast<BufferId>(job.buffers.size() - 1), nowhere, 0, elements};
+  }
+  /// Bytes that nobody looks at as numbers.
+  Slice bytes(const std::string& name, std::int32_t index, Holds holds, Bytes size,
+              Life life = Life::step, Start start = Start::undefined) {
+    return add(name, index, holds, DType::fp8_e4m3, size.count, life, start);
+  }
+  Operands list(const std::vector<Slice>& slices) { return job.own.add(slices); }
+};
+
+}  // namespace ddpsim::program

@@ -1,0 +1,579 @@
+#include "tests/model/program/job_of_schedule.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tests/model/program/hooked_bucket.hpp"
+#include "tests/model/program/job_memory.hpp"
+
+namespace ddpsim::program {
+namespace {
+
+/// One micro-batch of a schedule: which gradients and buckets are copied in it.
+struct Copies {
+  std::vector<bool> in, out;       ///< [parameter]
+  std::vector<bool> concatenated;  ///< [bucket]
+};
+
+class Translator {
+ public:
+  Translator(const Schedule& schedule, const StepWorks& works)
+      : schedule_(schedule), works_(works), ends_(schedule.tasks.size()) {}
+
+  Job run() {
+    job_.labels = {""};
+    job_.works = schedule_.works;
+    job_.passes = schedule_.passes;
+    job_.program_of.assign(at(schedule_.ranks), 0);
+    add_streams();
+    note_copies();
+    add_buffers();
+    Program& program = job_.programs.emplace_back();
+    program.after = schedule_.after;
+    program.rounds = schedule_.rounds;
+    for (std::uint32_t t = 0; t < schedule_.tasks.size(); ++t) {
+      const ddpsim::Task& task = schedule_.tasks[t];
+      if (task.micro_batch != micro_batch_) begin_micro_batch(task.micro_batch);
+      job_.own.deeds.push_back({action_of(t, task), origin_of(task)});
+      program.tasks.push_back({.work = task.work,
+                               .deed = t,
+                               .after_end = task.after_begin + task.after_count,
+                               .micro_batch = task.micro_batch,
+                               .stream = static_cast<std::uint8_t>(task.stream)});
+      if (task.gradient != nobody)
+        program.marks.push_back({Mark::Kind::ready, t, static_cast<std::uint32_t>(task.gradient)});
+    }
+    for (const LoggedIteration& each : schedule_.logged)
+      program.marks.push_back({Mark::Kind::logged, each.begin, each.end - 1});
+    return std::move(job_);
+  }
+
+ private:
+  void add_streams() {
+    for (const ddpsim::Stream stream : all_streams) {
+      program::Stream& added = job_.streams.emplace_back();
+      added.name = std::string(name_of(stream));
+      if (stream == ddpsim::Stream::communication)
+        added.lanes = static_cast<std::uint8_t>(schedule_.collectives_at_once);
+      added.beside = stream != ddpsim::Stream::host && stream != ddpsim::Stream::compute;
+      added.halts = stream == ddpsim::Stream::aside;
+    }
+  }
+
+  /// All ranks in groups of so many next to each other (0: all), in a queue of their own.
+  std::int16_t communicator(std::uint8_t queue, std::int32_t size) {
+    const auto [found, added] =
+        communicators_.try_emplace({queue, size}, static_cast<std::int16_t>(communicators_.size()));
+    if (!added) return found->second;
+    Communicator& made = job_.communicators.emplace_back();
+    made.name = (size == 0 ? "world" : fmt::format("groups of {}", size)) +
+                (queue == 0 ? "" : fmt::format(" {}", queue));
+    made.at_once = static_cast<std::uint8_t>(schedule_.collectives_at_once);
+    const std::int32_t ranks = size == 0 ? schedule_.ranks : size;
+    for (std::int32_t rank = 0; rank < schedule_.ranks; ++rank) {
+      if (rank % ranks == 0) made.groups.emplace_back();
+      made.groups.back().push_back(rank);
+    }
+    return found->second;
+  }
+
+  void note_copies() {
+    for (const ddpsim::Task& task : schedule_.tasks) {
+      while (copies_.size() <= at(task.micro_batch))
+        copies_.push_back({std::vector<bool>(works_.parameters(), false),
+                           std::vector<bool>(works_.parameters(), false),
+                           std::vector<bool>(schedule_.buckets.size(), false)});
+      Copies& copies = copies_[at(task.micro_batch)];
+      if (task.operation == Operation::copy_in) copies.in[at(task.parameter)] = true;
+      if (task.operation == Operation::copy_out && task.parameter != nobody)
+        copies.out[at(task.parameter)] = true;
+      if (task.operation == Operation::concatenate && task.bucket != nobody)
+        copies.concatenated[at(task.bucket)] = true;
+    }
+  }
+
+  // --- Memory ------------------------------------------------------------------------------------
+
+  static DType type_of(const GradientInfo& gradient) { return stored_type(gradient.dtype); }
+  std::int64_t elements_of(std::int32_t parameter) const {
+    const GradientInfo& gradient = works_.gradients[at(parameter)];
+    return gradient.size.count / size_of(type_of(gradient)).count;
+  }
+
+  void add_buffers() {
+    state_ =
+        memory_.add("state", nobody, Holds::optimizer, DType::fp32, 1, Life::job, Start::zeros);
+    const auto parameters = static_cast<std::int32_t>(works_.parameters());
+    for (std::int32_t i = 0; i < parameters; ++i) {
+      const DType type = type_of(works_.gradients[at(i)]);
+      const std::int64_t elements = elements_of(i);
+      weights_.push_back(
+          memory_.add("w", i, Holds::parameter, type, elements, Life::job, Start::parameters));
+      gradients_.push_back(memory_.add("g", i, Holds::gradient, type, elements));
+      // Of a later micro-batch, until it is added to `.grad`.
+      fresh_.push_back(memory_.add("fresh", i, Holds::gradient, type, elements));
+    }
+    slots_.resize(works_.parameters());
+    for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b)
+      add_bucket(b);
+    for (std::int32_t i = 0; i < parameters; ++i)
+      where_.push_back(is_view_from_the_start(i) ? slots_[at(i)] : gradients_[at(i)]);
+    for (std::size_t group = 0; group < works_.buffers.size(); ++group) {
+      const Bytes size = works_.buffers[group].size;
+      const auto index = static_cast<std::int32_t>(group);
+      module_buffers_.push_back(
+          memory_.bytes("buffers", index, Holds::module_buffer, size, Life::job, Start::zeros));
+      flat_buffers_.push_back(memory_.bytes("flat", index, Holds::module_buffer, size));
+    }
+    model_ = memory_.bytes("model", nobody, Holds::parameter, works_.gradient_size);
+  }
+
+  /// A bucket of gradients of several types is told in bytes, or, for a comm hook, in elements of
+  /// the first one's type, as which the hook takes them.
+  void add_bucket(std::int32_t index) {
+    const Bucket& bucket = schedule_.buckets[at(index)];
+    hooked_.emplace_back();
+    if (bucket.in_place || bucket.sparse) {
+      buckets_.push_back(gradients_[at(bucket.parameters.front())]);
+      slots_[at(bucket.parameters.front())] = buckets_.back();
+      return;
+    }
+    const DType first = type_of(works_.gradients[at(bucket.parameters.front())]);
+    const bool mixed = std::ranges::any_of(bucket.parameters, [&](std::int32_t each) {
+      return type_of(works_.gradients[at(each)]) != first;
+    });
+    const bool in_bytes = mixed && bucket.steps.empty();
+    const DType type = in_bytes ? DType::fp8_e4m3 : first;
+    std::int64_t elements = 0;
+    std::vector<Slice> slots;
+    for (const std::int32_t each : bucket.parameters) {
+      const std::int64_t count =
+          in_bytes ? works_.gradients[at(each)].size.count : elements_of(each);
+      slots.push_back({no_buffer, nowhere, elements, count});
+      elements += count;
+    }
+    buckets_.push_back(memory_.add("b", index, Holds::bucket, type, elements));
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      slots[i].buffer = buckets_.back().buffer;
+      slots_[at(bucket.parameters[i])] = slots[i];
+    }
+    if (bucket.steps.empty()) return;
+    hooked_.back().emplace(memory_, bucket, index, buckets_.back(), std::move(slots),
+                           parameters_of(bucket, index, type), schedule_.ranks);
+  }
+
+  /// The parameters of a bucket that its hook updates or sends lie in one piece.
+  Slice parameters_of(const Bucket& bucket, std::int32_t index, DType type) {
+    const bool in_one_piece = std::ranges::any_of(
+        bucket.steps, [](const CommStep& step) { return step.action == CommAction::update; });
+    if (!in_one_piece) return {};
+    const Slice whole = memory_.add("weights", index, Holds::parameter, type, buckets_.back().count,
+                                    Life::job, Start::parameters);
+    for (const std::int32_t each : bucket.parameters) {
+      weights_[at(each)] = slots_[at(each)];
+      weights_[at(each)].buffer = whole.buffer;
+    }
+    return whole;
+  }
+
+  /// Does `.grad` lie in its bucket before anything communicates? Then it is never copied there.
+  bool is_view_from_the_start(std::int32_t parameter) const {
+    for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b) {
+      const Bucket& bucket = schedule_.buckets[at(b)];
+      if (std::ranges::find(bucket.parameters, parameter) == bucket.parameters.end()) continue;
+      if (bucket.in_place || bucket.sparse) return false;
+      return std::ranges::none_of(copies_, [&](const Copies& copies) {
+        return copies.in[at(parameter)] || copies.concatenated[at(b)];
+      });
+    }
+    return false;  // in no bucket: nothing is communicated
+  }
+
+  bool is_unused(std::int32_t parameter) const { return works_.gradients[at(parameter)].unused; }
+
+  /// What was put in a bucket in the micro-batch before, and not copied back, lies there from now
+  /// on.
+  void begin_micro_batch(std::int16_t micro_batch) {
+    for (std::size_t i = 0; i < where_.size(); ++i)
+      if (sent_[i]) where_[i] = slots_[i];
+    sent_.assign(sent_.size(), false);
+    micro_batch_ = micro_batch;
+  }
+
+  /// Where the gradient of this micro-batch is computed.
+  const Slice& computed(std::int32_t parameter) const {
+    return micro_batch_ == 0 ? where_[at(parameter)] : fresh_[at(parameter)];
+  }
+
+  // --- Actions -----------------------------------------------------------------------------------
+
+  Origin origin_of(const ddpsim::Task& task) const {
+    Origin origin;
+    switch (traits_of(task.operation).pass) {
+      case OperationTraits::Pass::forward:
+        origin.pass = Pass::forward;
+        break;
+      case OperationTraits::Pass::backward:
+        origin.pass = Pass::backward;
+        break;
+      case OperationTraits::Pass::optimizer:
+        origin.pass = Pass::optimizer;
+        break;
+      case OperationTraits::Pass::none:
+        break;
+    }
+    switch (schedule_.work_of(task).message) {
+      case Message::gradients:
+      case Message::sparse_shape:
+      case Message::sparse_indices:
+      case Message::sparse_values:
+        break;
+      case Message::buffers:
+        origin.purpose = Purpose::buffers;
+        break;
+      case Message::parameters:
+        origin.purpose = Purpose::parameters;
+        break;
+      case Message::own:
+      case Message::bucket_indices:
+      case Message::bucket_lengths:
+      case Message::used_map:
+      case Message::active_ranks:
+      case Message::early_end:
+      case Message::buffer_source:
+      case Message::will_sync:
+        origin.purpose = Purpose::note;
+        break;
+    }
+    origin.layer = task.layer;
+    origin.kernel = task.kernel;
+    origin.parameter = task.parameter;
+    origin.group = task.bucket;
+    return origin;
+  }
+
+  Action action_of(std::uint32_t index, const ddpsim::Task& task) {
+    if (task.step != nobody && task.operation != Operation::wait && !is_collective(task.operation))
+      return hooked(task).action_of(step_of(task));
+    switch (task.operation) {
+      case Operation::forward:
+        return Compute{};
+      case Operation::backward:
+        return backward(task);
+      case Operation::accumulate: {
+        const Slice& gradient = where_[at(task.parameter)];
+        return Combine{.to = gradient, .left = gradient, .right = fresh_[at(task.parameter)]};
+      }
+      case Operation::hook:
+        return Call{.what = Call::What::hook, .index = task.parameter};
+      case Operation::search_unused:
+        return Call{.what = Call::What::search};
+      case Operation::outside:
+        return Call{.what = Call::What::outside};
+      case Operation::copy_in:
+        return copy_in(task);
+      case Operation::concatenate:
+        return concatenate(task);
+      case Operation::divide:
+        return divide(task);
+      case Operation::copy_out:
+        return copy_out(task);
+      case Operation::wait:
+        return Wait{};
+      case Operation::all_reduce:
+      case Operation::all_gather:
+      case Operation::reduce_scatter:
+      case Operation::broadcast:
+        return collective(index, task);
+      case Operation::copy_to_host:
+        return to_host(index);
+      case Operation::copy_to_device:
+        return to_device(task);
+      case Operation::optimizer:
+        return optimizer(task);
+      case Operation::gradient_hook:
+        return gradient_hook(task);
+      case Operation::module_hook:
+        if (task.stream == ddpsim::Stream::host && !schedule_.synchronous)
+          return Call{.what = Call::What::chunks, .index = task.user_hook};
+        return Touch{};
+      case Operation::cast:
+      case Operation::correct:
+      case Operation::pack:
+      case Operation::draw:
+      case Operation::multiply:
+      case Operation::orthogonalize:
+      case Operation::quantize:
+      case Operation::dequantize:
+      case Operation::select:
+      case Operation::own_kernel:
+      case Operation::synchronize:
+      case Operation::meet:
+      case Operation::pause:
+        break;
+    }
+    throw std::logic_error(
+        fmt::format("{} is no part of a step as it was built", name_of(task.operation)));
+  }
+
+  const CommStep& step_of(const ddpsim::Task& task) const {
+    return schedule_.buckets[at(task.bucket)].steps[at(task.step)];
+  }
+  HookedBucket& hooked(const ddpsim::Task& task) {
+    HookedBucket& bucket = *hooked_[at(task.bucket)];
+    if (task.step == 0) bucket.begin();
+    return bucket;
+  }
+
+  Action backward(const ddpsim::Task& task) {
+    std::vector<Slice> fills;
+    for (const std::int32_t each : works_.layers[at(task.layer)].completes[at(task.kernel)])
+      fills.push_back(computed(each));
+    return Compute{.fills = memory_.list(fills)};
+  }
+
+  Action copy_in(const ddpsim::Task& task) {
+    const Slice& slot = slots_[at(task.parameter)];
+    if (is_unused(task.parameter)) return Fill{slot};
+    sent_[at(task.parameter)] = true;
+    return Scale{.to = slot,
+                 .from = where_[at(task.parameter)],
+                 .factor = 1 / static_cast<float>(task.divisor)};
+  }
+
+  Action concatenate(const ddpsim::Task& task) {
+    std::vector<Slice> from, to;
+    if (is_of_model(task)) {
+      for (const Slice& each : weights_) from.push_back(each);
+      to = {model_};
+    } else if (task.bucket == nobody) {
+      from = {module_buffers_[at(task.kernel)]};
+      to = {flat_buffers_[at(task.kernel)]};
+    } else {
+      for (const std::int32_t each : schedule_.buckets[at(task.bucket)].parameters) {
+        if (is_unused(each)) continue;
+        from.push_back(where_[at(each)]);
+        to.push_back(slots_[at(each)]);
+        sent_[at(each)] = true;
+      }
+    }
+    const Operands written = memory_.list(to);
+    return Pack{.to = written, .from = memory_.list(from)};
+  }
+
+  Action divide(const ddpsim::Task& task) {
+    const Slice what = is_of_model(task)          ? model_
+                       : task.parameter == nobody ? buckets_[at(task.bucket)]
+                                                  : slots_[at(task.parameter)];
+    return Scale{.to = what, .from = what, .factor = 1 / static_cast<float>(task.divisor)};
+  }
+
+  Action copy_out(const ddpsim::Task& task) {
+    if (task.bucket == nobody) {
+      const Operands written = memory_.list({module_buffers_[at(task.kernel)]});
+      return Pack{.to = written, .from = memory_.list({flat_buffers_[at(task.kernel)]})};
+    }
+    where_[at(task.parameter)] = gradients_[at(task.parameter)];
+    sent_[at(task.parameter)] = false;
+    return Scale{.to = gradients_[at(task.parameter)], .from = slots_[at(task.parameter)]};
+  }
+
+  /// All parameters, as a wrapper that averages models has them.
+  bool is_of_model(const ddpsim::Task& task) const {
+    return task.bucket == nobody && schedule_.work_of(task).message == Message::parameters;
+  }
+
+  using Ends = HookedBucket::Ends;
+
+  /// The memory that the collective works on, on the device: a bucket, a hook's, buffers, or what
+  /// is announced, which is memory of its own.
+  const Ends& ends_of(std::uint32_t index, const ddpsim::Task& task) {
+    std::optional<Ends>& ends = ends_[index];
+    if (!ends) ends = new_ends_of(index, task);
+    return *ends;
+  }
+
+  Ends new_ends_of(std::uint32_t index, const ddpsim::Task& task) {
+    if (task.step != nobody) return hooked(task).ends_of(step_of(task));
+    const Work& work = schedule_.work_of(task);
+    if (is_of_model(task)) return {model_, model_};
+    if (work.message == Message::buffers)
+      return {flat_buffers_[at(task.kernel)], flat_buffers_[at(task.kernel)]};
+    const bool is_sparse_note =
+        work.message == Message::sparse_shape || work.message == Message::sparse_indices;
+    if (task.bucket != nobody && !is_sparse_note)
+      return {buckets_[at(task.bucket)], buckets_[at(task.bucket)]};
+    const Bytes size = work.payload;
+    Ends ends;
+    ends.from = ends.to = note(index, size);
+    if (task.operation == Operation::all_gather) ends.to = note(index, schedule_.ranks * size);
+    if (task.operation == Operation::reduce_scatter)
+      ends.to = note(index, Bytes{size.count / schedule_.ranks});
+    return ends;
+  }
+
+  Action collective(std::uint32_t index, const ddpsim::Task& task) {
+    const Work& work = schedule_.work_of(task);
+    const Ends& ends = ends_of(index, task);
+    Collective made =
+        task.step == nobody ? plain_collective(task) : HookedBucket::collective_of(step_of(task));
+    made.communicator = communicator(work.communicator, work.group);
+    made.root = static_cast<std::int16_t>(std::max(task.owner, 0));
+    made.from = ends.from;
+    made.to = ends.to;
+    if (work.message == Message::sparse_values) {  // each rank's rows, added up
+      made.reduction = Reduction::sum;
+      made.counts = note(index, Bytes{schedule_.ranks});
+    }
+    // Parts of ranks, which the data may not have alike.
+    const bool in_parts = made.what == Collectives::reduce_scatter ||
+                          (made.what == Collectives::all_gather && made.from == made.to &&
+                           made.reduction == Reduction::none);
+    if (task.step != nobody && in_parts) made.counts = hooked(task).parts();
+    if (task.operation == Operation::reduce_scatter && task.step == nobody) made.counts = ends.from;
+    if (task.bucket != nobody && task.step == nobody)
+      made.unawaited = schedule_.buckets[at(task.bucket)].delayed;
+    move_to_host(task, made);
+    return made;
+  }
+
+  static Collective plain_collective(const ddpsim::Task& task) {
+    Collective made;
+    switch (ddpsim::collective_of(task.operation)) {
+      case CollectiveOperation::all_reduce:
+        made.reduction = task.divisor == 1 ? Reduction::sum : Reduction::mean;
+        return made;
+      case CollectiveOperation::all_gather:
+        made.what = Collectives::all_gather;
+        return made;
+      case CollectiveOperation::reduce_scatter:
+        made.what = Collectives::reduce_scatter;
+        made.reduction = Reduction::sum;
+        return made;
+      case CollectiveOperation::broadcast:
+        made.what = Collectives::broadcast;
+        return made;
+    }
+    return made;
+  }
+
+  Slice note(std::uint32_t index, Bytes size) {
+    return memory_.bytes("note", static_cast<std::int32_t>(index), Holds::note, size, Life::step,
+                         Start::zeros);
+  }
+
+  Slice on_host(const Slice& device, std::uint32_t index) {
+    const Buffer buffer = job_.buffers[device.buffer];
+    const Slice host = memory_.add("host", static_cast<std::int32_t>(index), buffer.holds,
+                                   buffer.type, device.count);
+    job_.buffers.back().place = Place::host;
+    return host;
+  }
+
+  /// Where its input was copied to the host it works there.
+  void move_to_host(const ddpsim::Task& task, Collective& made) {
+    for (const std::uint32_t earlier : schedule_.waits_for(task))
+      if (schedule_.tasks[earlier].operation == Operation::copy_to_host) {
+        const bool in_place = made.from == made.to;
+        made.from = std::get<Move>(job_.own.deeds[earlier].action).to;
+        made.to = in_place ? made.from : on_host(made.to, earlier);
+        return;
+      }
+  }
+
+  /// The input of the collective that waits for it.
+  Action to_host(std::uint32_t index) {
+    std::uint32_t user = index + 1;
+    while (!waits_for(schedule_.tasks[user], index)) ++user;
+    const Slice device = ends_of(user, schedule_.tasks[user]).from;
+    return Move{.to = on_host(device, index), .from = device};
+  }
+
+  Action to_device(const ddpsim::Task& task) {
+    const std::uint32_t sent = schedule_.waits_for(task).front();
+    const auto& collective = std::get<Collective>(job_.own.deeds[sent].action);
+    return Move{.to = ends_[sent]->to, .from = collective.to, .unawaited = collective.unawaited};
+  }
+
+  bool waits_for(const ddpsim::Task& task, std::uint32_t earlier) const {
+    const auto all = schedule_.waits_for(task);
+    return std::ranges::find(all, earlier) != all.end();
+  }
+
+  /// Its first kernel stands for the whole optimizer.
+  Action optimizer(const ddpsim::Task& task) {
+    if (task.kernel != 0) return Touch{};
+    std::vector<Slice> parameters, gradients;
+    for (std::size_t i = 0; i < where_.size(); ++i) {
+      if (works_.gradients[i].unused) continue;
+      parameters.push_back(weights_[i]);
+      gradients.push_back(sent_[i] ? slots_[i] : where_[i]);
+    }
+    const Operands updated = memory_.list(parameters), by = memory_.list(gradients);
+    return Update{.parameters = updated, .gradients = by, .state = memory_.list({state_})};
+  }
+
+  Action gradient_hook(const ddpsim::Task& task) {
+    const UserHook& hook = schedule_.hooks[at(task.user_hook)];
+    std::vector<Slice> group;
+    for (const std::int32_t each : hook.groups[at(task.kernel)])
+      if (!is_unused(each)) group.push_back(computed(each));
+    const Slice& first = computed(task.parameter);
+    switch (hook.kind) {
+      case UserHookKind::clip:
+        return Clip{.gradients = memory_.list(group), .norm = hook.value};
+      case UserHookKind::scale:
+        return Scale{.to = first, .from = first, .factor = static_cast<float>(hook.value)};
+      case UserHookKind::noise:
+        return Noise{.to = first, .from = first, .deviation = hook.value, .seed = hook.seed};
+      case UserHookKind::decay:
+        return Combine{.to = first,
+                       .left = first,
+                       .right = weights_[at(task.parameter)],
+                       .b = static_cast<float>(hook.value)};
+      case UserHookKind::record:
+        return Call{.what = Call::What::user, .index = task.user_hook};
+      case UserHookKind::plugin: {
+        const Operands both = memory_.list(group);
+        return Plugin{.index = task.user_hook, .reads = both, .writes = both};
+      }
+      case UserHookKind::chunks:
+        break;
+    }
+    throw std::logic_error("a hook on layers is none on gradients");
+  }
+
+  const Schedule& schedule_;
+  const StepWorks& works_;
+  JobMemory memory_;
+  Job& job_ = memory_.job;
+  std::map<std::pair<std::uint8_t, std::int32_t>, std::int16_t> communicators_;
+  std::vector<Copies> copies_;  ///< [micro-batch]
+  std::int16_t micro_batch_ = 0;
+
+  // [parameter]
+  std::vector<Slice> weights_, gradients_, fresh_;
+  std::vector<Slice> slots_;  ///< its place in its bucket; in place: `.grad` itself
+  std::vector<Slice> where_;  ///< `.grad`
+  std::vector<bool> sent_ = std::vector<bool>(works_.parameters(), false);  ///< in this micro-batch
+
+  std::vector<Slice> buckets_;
+  std::vector<Slice> module_buffers_, flat_buffers_;  ///< [group]
+  Slice state_, model_;
+  std::vector<std::optional<HookedBucket>> hooked_;  ///< [bucket]
+  std::vector<std::optional<Ends>> ends_;            ///< [collective] on the device
+};
+
+}  // namespace
+
+Job job_of(const Schedule& schedule, const StepWorks& works) {
+  return Translator(schedule, works).run();
+}
+
+}  // namespace ddpsim::program

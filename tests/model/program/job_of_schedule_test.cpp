@@ -1,0 +1,33 @@
+#include "tests/model/program/job_of_schedule.hpp"
+
+#include <cstddef>
+
+#include <catch2/catch.hpp>
+
+#include "model/program/text.hpp"
+#include "tests/model/ddp/random_trainings.hpp"
+#include "tests/model/program/written_jobs.hpp"
+
+namespace ddpsim::program {
+
+TEST_CASE("every schedule is a job in which all that is read was written",
+          "[model][program][properties]") {
+  drawn::Draw draw(37);
+  int dependencies = 0, needed = 0;
+  for (int round = 0; round < 1000; ++round) {
+    const drawn::RandomStep step = drawn::random_step_of(draw);
+    const Job job = job_of(step.schedule, step.works);
+    CAPTURE(round, name_of(step.training.strategy), text_of(job));
+    REQUIRE(written::wrong_in(job) == "");
+    // One that is left out is missed, unless another one orders the same tasks.
+    const auto all = static_cast<int>(job.programs[0].after.size());
+    if (all == 0) continue;
+    const auto left_out = static_cast<std::size_t>(draw.between(0, all - 1));
+    ++dependencies;
+    needed += written::wrong_in(written::without_dependency(job, left_out)).empty() ? 0 : 1;
+  }
+  CAPTURE(dependencies, needed);
+  CHECK(needed > dependencies / 2);
+}
+
+}  // namespace ddpsim::program
