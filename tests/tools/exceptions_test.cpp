@@ -269,7 +269,8 @@ TEST_CASE("real ranks are as slow as a scenario says", "[tools][exceptions][vali
       ++reduced;
     }
     if (each["strategy"] != "none") {
-      CHECK(each["predicted"]["waited_ms"].get<double>() == Approx(400.0).epsilon(1e-6));
+      // The rank's own work, which takes less than a millisecond, comes before the wait or in it.
+      CHECK(each["predicted"]["waited_ms"].get<double>() == Approx(400.0).epsilon(0.05));
       // Other programs may keep the waiting rank from its work meanwhile, which shortens its wait;
       // without the pause it waits for less than a millisecond.
       CHECK(each["measured"]["waited_ms"] > 100.0);
