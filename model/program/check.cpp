@@ -329,7 +329,7 @@ class IndexChecker {
     for (const std::uint16_t program : job_.program_of)
       if (program >= job_.programs.size()) refuse("a rank has a program that is none of the job's");
     for (const Program& program : job_.programs) check_program(program);
-    if (job_.beside) check_program(job_.beside->program);
+    if (job_.beside) check_program(*job_.beside);
   }
 
  private:

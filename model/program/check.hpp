@@ -16,8 +16,10 @@ namespace ddpsim::program {
 /// - the members of a group issue the same collectives in one order, and each Send meets a Receive
 ///   of as many elements.
 ///
+/// Of the program beside the others, which no memory is shared with, the indices alone are checked.
+///
 /// Throws std::invalid_argument with one line that names the task and the buffer. Cost: for n tasks
-/// and s streams about n x s, and a logarithm for each operand.
+/// about n x (streams + tasks on streams of several lanes), and a logarithm for each operand.
 void check(const Job& job);
 
 }  // namespace ddpsim::program

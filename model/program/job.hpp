@@ -107,11 +107,6 @@ struct Program {
   }
 };
 
-/// A program repeated on a thread of its own until the first rank has ended.
-struct Beside {
-  Program program;
-};
-
 /// What all ranks do in a step, and to what; but not how long it takes. `simulate` and a backend
 /// take the same object.
 struct Job {
@@ -125,7 +120,7 @@ struct Job {
   Passes passes;                  ///< works of one micro-batch: some prices are shares of these
   std::vector<Program> programs;  ///< [kind of rank]
   std::vector<std::uint16_t> program_of;  ///< [rank] its kind
-  std::optional<Beside> beside{};
+  std::optional<Program> beside{};        ///< repeated on a thread until the first rank has ended
 
   std::size_t ranks() const { return program_of.size(); }
   std::size_t known_deeds() const { return known ? known->deeds.size() : 0; }

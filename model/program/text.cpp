@@ -179,7 +179,7 @@ std::string text_of(const Job& job) {
   }
   if (job.beside) {
     text += "beside it, again and again\n";
-    add_program(job, job.beside->program, text);
+    add_program(job, *job.beside, text);
   }
   return text;
 }

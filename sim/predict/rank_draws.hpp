@@ -23,8 +23,7 @@ struct DrawnPace {
 /// from one of RankSpread::changing. An exception has its own factor in place of `d`, on 1 + c. No
 /// rank is faster than ten times. All ranks wait for the slowest, so that one is told apart, and
 /// the exceptions; the others compute as the costs say, or as fast as the slowest, where that is
-/// faster. A single rank that is
-/// no exception is the slowest.
+/// faster. A single rank that is no exception is the slowest.
 class RankDraws {
  public:
   static constexpr int most_ranks = 1 << 20;

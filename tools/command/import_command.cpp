@@ -83,8 +83,7 @@ int import_command(const std::vector<std::string>& arguments) {
                     "write the profile; without it, what was found is only printed")(
       "model", boost::program_options::value(&model)->value_name("MODEL"),
       "torch-trace: the network that was trained, a catalogue name or a file with its family: "
-      "gives the "
-      "parameters their names and, where the trace lacks them, their sizes");
+      "gives the parameters their names and, where the trace lacks them, their sizes");
   own.add_options()("link-profile", boost::program_options::value(&link)->value_name("FILE|-"),
                     "torch-trace: write its all-reduces as a link profile");
   if (!parse(arguments, import_usage, Flag::json | Flag::tables, own, options)) return exit_done;
