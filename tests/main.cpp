@@ -1,2 +1,3 @@
-#define CATCH_CONFIG_MAIN
-#include <catch2/catch.hpp>
+#include "tests/run_tests.hpp"
+
+int main(int argc, char** argv) { return ddpsim::run_tests(argc, argv); }

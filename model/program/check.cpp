@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -59,6 +60,7 @@ class ProgramChecker {
         segments_(job.buffers.size()),
         held_(job.buffers.size(), false),
         behind_(job.buffers.size()),
+        unawaited_users_(job.buffers.size()),
         gone_(job.streams.size()) {
     for (std::size_t t = 0; t < program.tasks.size(); ++t)
       for (const std::uint32_t earlier : program.waits_for(t)) last_use_[earlier] = t;
@@ -120,10 +122,11 @@ class ProgramChecker {
     if (const auto* collective = std::get_if<Collective>(&deed.action))
       check_sizes(*collective, static_cast<std::int64_t>(member.group->size()));
     clock_ = begin_of_task();
+    unawaited_now_ = is_unawaited(deed.action);
     const Accesses accesses = accesses_of(deed.action, actions, member.place);
     for (const Slice& slice : accesses.reads) read(slice);
     for (const Slice& slice : accesses.writes) write(slice);
-    if (is_unawaited(deed.action)) unawaited_.push_back(static_cast<std::uint32_t>(task_));
+    if (unawaited_now_) unawaited_.push_back(static_cast<std::uint32_t>(task_));
     end_task(communicator);
   }
 
@@ -172,6 +175,8 @@ class ProgramChecker {
     if (job_.buffers[found.buffer].life != Life::held) return found;
     if (!held_[found.buffer])
       refuse(fmt::format("{} uses {}, which is not there", task_name(), text_of(job_, slice)));
+    if (unawaited_now_)
+      add_latest(unawaited_users_[found.buffer], static_cast<std::uint32_t>(task_));
     for (const std::uint32_t earlier : behind_[found.buffer])
       if (!has_ended(earlier))
         refuse(
@@ -189,6 +194,7 @@ class ProgramChecker {
                            task_name(), text_of(job_, slice)));
       if (segment.writer >= 0)
         check_ended(static_cast<std::uint32_t>(segment.writer), slice, "reads", "writes");
+      if (unawaited_now_) return;
       // Who waits for this task waits for those that it waited for.
       std::erase_if(segment.readers, [&](std::uint32_t earlier) { return has_ended(earlier); });
       segment.readers.push_back(static_cast<std::uint32_t>(task_));
@@ -202,6 +208,8 @@ class ProgramChecker {
         if (reader != task_) check_ended(reader, slice, "writes", "reads");
       if (segment.writer >= 0 && static_cast<std::size_t>(segment.writer) != task_)
         check_ended(static_cast<std::uint32_t>(segment.writer), slice, "writes", "writes");
+      // Who does not wait for this task waits for those before it.
+      if (unawaited_now_ && segment.writer != Segment::undefined) return;
       segment.readers.clear();
       segment.writer = static_cast<std::int64_t>(task_);
     });
@@ -241,6 +249,7 @@ class ProgramChecker {
     held_[hold.buffer] = hold.begins;
     if (hold.begins) {
       segments_[hold.buffer] = fresh(buffer);
+      unawaited_users_[hold.buffer].clear();
       behind_[hold.buffer] = gone_[hold.pool];
     } else {
       std::vector<std::uint32_t>& gone = gone_[hold.pool];
@@ -248,6 +257,7 @@ class ProgramChecker {
         for (const std::uint32_t reader : segment.readers) add_latest(gone, reader);
         if (segment.writer >= 0) add_latest(gone, static_cast<std::uint32_t>(segment.writer));
       }
+      for (const std::uint32_t earlier : unawaited_users_[hold.buffer]) add_latest(gone, earlier);
       for (const std::uint32_t earlier : behind_[hold.buffer]) add_latest(gone, earlier);
     }
   }
@@ -297,6 +307,7 @@ class ProgramChecker {
 
   std::size_t task_ = 0;
   Clock clock_;                                      ///< at the begin of the current task
+  bool unawaited_now_ = false;                       ///< is the current task?
   std::vector<std::optional<Clock>> stream_ends_;    ///< [stream] at the end of its latest task
   std::vector<std::optional<Clock>> stream_begins_;  ///< [stream of several lanes] at its begin
   std::vector<std::uint32_t> places_in_stream_;      ///< [task]
@@ -308,7 +319,8 @@ class ProgramChecker {
   std::vector<std::uint32_t> unawaited_;            ///< ascending
   std::vector<bool> held_;                          ///< [buffer]
   std::vector<std::vector<std::uint32_t>> behind_;  ///< [buffer that is held] what it follows
-  std::vector<std::vector<std::uint32_t>> gone_;    ///< [pool] last users of what went there
+  std::vector<std::vector<std::uint32_t>> unawaited_users_;  ///< [buffer that is held]
+  std::vector<std::vector<std::uint32_t>> gone_;  ///< [pool] last users of what went there
 };
 
 /// Every index points to something.
@@ -560,15 +572,72 @@ class OrderChecker {
   std::vector<OfProgram> issued_;  ///< [program x communicator]
 };
 
+/// Ranks that have one program and do not all do the same to the same elements: they have other
+/// parts of a slice, one of them is a broadcast's root, or their groups are of other sizes.
+class Places {
+ public:
+  explicit Places(const Job& job) : job_(job), of_(job.communicators.size()) {
+    note(job.own);
+    if (job.known) note(*job.known);
+    for (const Buffer& buffer : job.buffers) note(buffer.inside);
+    for (std::size_t c = 0; c < of_.size(); ++c) {
+      of_[c].of_rank.resize(job.ranks());
+      for (const std::vector<std::int32_t>& group : job.communicators[c].groups)
+        for (std::size_t place = 0; place < group.size(); ++place)
+          of_[c].of_rank[at(group[place])] = {
+              static_cast<std::int32_t>(group.size()),
+              of_[c].matters ? static_cast<std::int32_t>(place) : 0};
+    }
+  }
+
+  /// The first rank of each kind, in order, and of `most` kinds only.
+  std::vector<std::int32_t> first_ranks(std::size_t program, std::size_t most) const {
+    std::vector<std::int32_t> first;
+    std::set<std::vector<SizeAndPlace>> kinds;
+    for (std::size_t rank = 0; rank < job_.ranks() && first.size() < most; ++rank) {
+      if (job_.program_of[rank] != program) continue;
+      std::vector<SizeAndPlace> kind;
+      for (const OfCommunicator& each : of_) kind.push_back(each.of_rank[rank]);
+      if (kinds.insert(std::move(kind)).second) first.push_back(static_cast<std::int32_t>(rank));
+    }
+    return first;
+  }
+
+ private:
+  using SizeAndPlace = std::pair<std::int32_t, std::int32_t>;
+  struct OfCommunicator {
+    bool matters = false;  ///< the place, not only the size of the group
+    std::vector<SizeAndPlace> of_rank;
+  };
+
+  void note(const Slice& slice) {
+    if (slice.part_of != nobody) of_[at(slice.part_of)].matters = true;
+  }
+  void note(const Actions& actions) {
+    for (const Deed& deed : actions.deeds) {
+      const Accesses accesses = accesses_of(deed.action, actions);
+      for (const Slice& slice : accesses.reads) note(slice);
+      for (const Slice& slice : accesses.writes) note(slice);
+      const auto* collective = std::get_if<Collective>(&deed.action);
+      if (collective == nullptr || collective->what != Collectives::broadcast) continue;
+      note(collective->from);  // which who is not the root does not read
+      of_[at(collective->communicator)].matters = true;
+    }
+  }
+
+  const Job& job_;
+  std::vector<OfCommunicator> of_;
+};
+
 }  // namespace
 
 void check(const Job& job) {
   IndexChecker(job).run();
+  const Places places(job);
   for (std::size_t p = 0; p < job.programs.size(); ++p) {
-    const auto rank = std::ranges::find(job.program_of, p);
-    if (rank == job.program_of.end()) refuse(fmt::format("program {} is of no rank", p));
-    ProgramChecker(job, job.programs[p], static_cast<std::int32_t>(rank - job.program_of.begin()))
-        .run();
+    const std::vector<std::int32_t> ranks = places.first_ranks(p, most_places_checked);
+    if (ranks.empty()) refuse(fmt::format("program {} is of no rank", p));
+    for (const std::int32_t rank : ranks) ProgramChecker(job, job.programs[p], rank).run();
   }
   OrderChecker(job).run();
 }

@@ -1,11 +1,17 @@
 #pragma once
 
+#include <cstddef>
+
 #include "model/program/job.hpp"
 
 namespace ddpsim::program {
 
+/// Of the ranks that have one program, but other places in groups, so many are checked: of each
+/// place where there are no more, else of the first ones.
+inline constexpr std::size_t most_places_checked = 64;
+
 /// Holds a job against what is always true of one, with a vector clock over the streams of each
-/// program (of the first rank that has it):
+/// program, for each place that its ranks have in the groups whose parts they work on:
 ///
 /// - every index points to something, slices lie in their buffers and views in their parents;
 /// - what is read was written by a task that has ended by then, or starts defined; what is written
@@ -19,7 +25,8 @@ namespace ddpsim::program {
 /// Of the program beside the others, which no memory is shared with, the indices alone are checked.
 ///
 /// Throws std::invalid_argument with one line that names the task and the buffer. Cost: for n tasks
-/// about n x (streams + tasks on streams of several lanes), and a logarithm for each operand.
+/// about n x (streams + tasks on streams of several lanes), and a logarithm for each operand; that
+/// for each place.
 void check(const Job& job);
 
 }  // namespace ddpsim::program

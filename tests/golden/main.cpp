@@ -5,14 +5,13 @@
 //     test_golden --print FAMILY MEMBER  the scenario of a case and what commands answer about it
 //     test_golden --update               writes what commands answer now into these files
 //     test_golden --draw COUNT GROUP     adds cases, until each family of a group has so many
-#define CATCH_CONFIG_RUNNER
 #include <iostream>
+#include <string>
 #include <string_view>
-
-#include <catch2/catch.hpp>
 
 #include "tests/golden/golden_test.hpp"
 #include "tests/golden/keep.hpp"
+#include "tests/run_tests.hpp"
 
 int main(int argc, char** argv) {
   using namespace ddpsim::golden;
@@ -30,5 +29,5 @@ int main(int argc, char** argv) {
     return 0;
   }
   register_tests();
-  return Catch::Session().run(argc, argv);
+  return ddpsim::run_tests(argc, argv);
 }

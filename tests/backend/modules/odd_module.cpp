@@ -26,7 +26,7 @@ int count_gpus() {
 }
 
 std::unique_ptr<Gpu> make_fake_gpu(int, std::chrono::milliseconds) {
-  return std::make_unique<ProcessGpu>();
+  return make_process_gpu();
 }
 
 }  // namespace
