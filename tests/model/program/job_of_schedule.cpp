@@ -29,28 +29,17 @@ class Translator {
   Job run() {
     job_.labels = {""};
     job_.works = schedule_.works;
+    job_.works.emplace_back();
     job_.passes = schedule_.passes;
-    job_.program_of.assign(at(schedule_.ranks), 0);
     add_streams();
     note_copies();
     add_buffers();
-    Program& program = job_.programs.emplace_back();
-    program.after = schedule_.after;
-    program.rounds = schedule_.rounds;
     for (std::uint32_t t = 0; t < schedule_.tasks.size(); ++t) {
       const ddpsim::Task& task = schedule_.tasks[t];
       if (task.micro_batch != micro_batch_) begin_micro_batch(task.micro_batch);
       job_.own.deeds.push_back({action_of(t, task), origin_of(task)});
-      program.tasks.push_back({.work = task.work,
-                               .deed = t,
-                               .after_end = task.after_begin + task.after_count,
-                               .micro_batch = task.micro_batch,
-                               .stream = static_cast<std::uint8_t>(task.stream)});
-      if (task.gradient != nobody)
-        program.marks.push_back({Mark::Kind::ready, t, static_cast<std::uint32_t>(task.gradient)});
     }
-    for (const LoggedIteration& each : schedule_.logged)
-      program.marks.push_back({Mark::Kind::logged, each.begin, each.end - 1});
+    add_programs();
     return std::move(job_);
   }
 
@@ -63,6 +52,75 @@ class Translator {
         added.lanes = static_cast<std::uint8_t>(schedule_.collectives_at_once);
       added.beside = stream != ddpsim::Stream::host && stream != ddpsim::Stream::compute;
       added.halts = stream == ddpsim::Stream::aside;
+    }
+  }
+
+  /// A program for each rank that alone updates something, and for ranks without inputs; of all
+  /// others one.
+  void add_programs() {
+    const int owners = different_ranks(schedule_, schedule_.ranks);
+    std::map<std::pair<int, bool>, std::uint16_t> kinds;
+    for (int rank = 0; rank < schedule_.ranks; ++rank) {
+      const bool has_inputs = schedule_.has_inputs(rank);
+      const auto [kind, is_new] =
+          kinds.try_emplace({std::min(rank, owners - 1), has_inputs},
+                            static_cast<std::uint16_t>(job_.programs.size()));
+      job_.program_of.push_back(kind->second);
+      if (is_new) job_.programs.push_back(program_of(rank, has_inputs));
+    }
+  }
+
+  Program program_of(int rank, bool has_inputs) {
+    Program program;
+    program.rounds = schedule_.rounds;
+    if (!has_inputs) clear_gradients(program);
+    // [task] its place in the program; of one that is left out, of those that it waited for.
+    std::vector<std::vector<std::uint32_t>> places(schedule_.tasks.size());
+    std::vector<std::optional<std::uint32_t>> latest(job_.streams.size());  // that stands there
+    for (std::uint32_t t = 0; t < schedule_.tasks.size(); ++t) {
+      const ddpsim::Task& task = schedule_.tasks[t];
+      const bool is_others = is_of_another_rank(task, rank);
+      if (is_others && task.operation == Operation::wait) continue;
+      std::vector<std::uint32_t> after;
+      for (const std::uint32_t earlier : schedule_.waits_for(task))
+        for (const std::uint32_t place : places[earlier])
+          if (std::ranges::find(after, place) == after.end()) after.push_back(place);
+      const bool is_left_out =
+          !has_inputs && task.step == nobody && traits_of(task.operation).needs_inputs;
+      if (is_others || is_left_out) {
+        // Who waited for it waits for what was before it in its stream, too.
+        if (const auto& before = latest[static_cast<std::size_t>(task.stream)])
+          after.push_back(*before);
+        places[t] = std::move(after);
+        continue;
+      }
+      places[t] = {static_cast<std::uint32_t>(program.tasks.size())};
+      latest[static_cast<std::size_t>(task.stream)] = places[t].front();
+      program.after.insert(program.after.end(), after.begin(), after.end());
+      program.tasks.push_back({.work = task.work,
+                               .deed = t,
+                               .after_end = static_cast<std::uint32_t>(program.after.size()),
+                               .micro_batch = task.micro_batch,
+                               .stream = static_cast<std::uint8_t>(task.stream)});
+      if (task.gradient != nobody)
+        for (const std::uint32_t gradient : places[at(task.gradient)])
+          program.marks.push_back({Mark::Kind::ready, places[t].front(), gradient});
+    }
+    for (const LoggedIteration& each : schedule_.logged)
+      if (!places[each.begin].empty() && !places[each.end - 1].empty())
+        program.marks.push_back(
+            {Mark::Kind::logged, places[each.begin].front(), places[each.end - 1].back()});
+    return program;
+  }
+
+  /// What a rank without inputs sends is zeros.
+  void clear_gradients(Program& program) {
+    std::vector<Slice> cleared = gradients_;
+    cleared.insert(cleared.end(), buckets_.begin(), buckets_.end());
+    for (const Slice& each : cleared) {
+      job_.own.deeds.push_back({Fill{.to = each}, {}});
+      program.tasks.push_back({.work = static_cast<std::uint32_t>(job_.works.size() - 1),
+                               .deed = static_cast<std::uint32_t>(job_.own.deeds.size() - 1)});
     }
   }
 

@@ -12,9 +12,9 @@ namespace ddpsim::program {
 ///
 /// Gradients are followed through the step: where a later micro-batch's is computed, where `.grad`
 /// lies (memory of its own, or its place in a bucket), and what is copied where. `works` are those
-/// that the schedule was built from. All ranks have one program: what one of them alone updates
-/// (ZeRO's comm hooks), and what a rank without inputs leaves out, is not told apart yet. Throws
-/// std::logic_error for a schedule that no step has.
+/// that the schedule was built from. Ranks of which one alone updates something (ZeRO's comm hooks)
+/// have programs of their own, and so have those without inputs. Throws std::logic_error for a
+/// schedule that no step has.
 Job job_of(const Schedule& schedule, const StepWorks& works);
 
 }  // namespace ddpsim::program
