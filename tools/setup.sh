@@ -44,13 +44,14 @@ install() {
     apt-get install -y -qq --no-install-recommends $missing >/dev/null
 }
 
-# pip_install PYTHON WHAT...: compiled on all processors, which pip does on one. Some packages bring
-# files that no Python 3 compiles.
+# pip_install PYTHON WHAT...: compiled on all processors, which pip does on one, without packages'
+# own tests and the hundreds of models of which a test imports one or two. Some packages bring files
+# that no Python 3 compiles.
 pip_install() {
   interpreter=$1
   shift
   "$interpreter" -m pip install --quiet --disable-pip-version-check --no-compile "$@"
-  "$interpreter" -m compileall -q -j 0 "$("$interpreter" -c \
+  "$interpreter" -m compileall -q -j 0 -x '/tests/|/transformers/models/' "$("$interpreter" -c \
     'import sysconfig; print(sysconfig.get_path("purelib"))')" >/dev/null || true
 }
 

@@ -75,7 +75,7 @@ std::string what_is_done(const Job& job, const Task& task) {
   const Deed& deed = job.deed_of(task);
   Accesses accesses = accesses_of(deed.action, job.actions_of(task));
   std::string text(name_of(deed.action));
-  if (!accesses.writes.empty()) text += " " + list_of(job, accesses.writes);
+  if (!accesses.writes.empty()) text.append(" ").append(list_of(job, accesses.writes));
   // What is changed in place is told once.
   std::erase_if(accesses.reads, [&](const Slice& slice) {
     return std::ranges::find(accesses.writes, slice) != accesses.writes.end();

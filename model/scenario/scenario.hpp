@@ -16,7 +16,8 @@
 
 namespace ddpsim {
 
-/// Measured totals of a step without communication; what is given replaces the cost law's total.
+/// Measured totals without communication, a workload's of one micro-batch and a row's of its step;
+/// what is given replaces the cost law's total.
 struct MeasuredTimes {
   std::optional<Duration> forward, backward, optimizer;
 };

@@ -38,14 +38,16 @@ Duration predicted_step(const FittedRow& row, const Fit& fit) {
   return step_length(costs, row.schedule);
 }
 
+bool is_met(const FittedRow& row, const Fit& fit, double close) {
+  return std::abs(in_seconds(predicted_step(row, fit)) / in_seconds(row.row->step) - 1) < close;
+}
+
 /// Adds a note if the fit stopped at a bound before it met the measured row.
 void note_unless_met(const FittedRow& row, Fit& fit, const char* what) {
-  constexpr double close = 0.002;
-  const Duration predicted = predicted_step(row, fit);
-  if (std::abs(in_seconds(predicted) / in_seconds(row.row->step) - 1) < close) return;
-  fit.notes.push_back(
-      fmt::format("no {} gives the measured {} step of {:.1f} ms; the nearest is {:.1f} ms", what,
-                  name_of(row.row->strategy), in_ms(row.row->step), in_ms(predicted)));
+  if (is_met(row, fit, 0.002)) return;
+  fit.notes.push_back(fmt::format(
+      "no {} gives the measured {} step of {:.1f} ms; the nearest is {:.1f} ms", what,
+      name_of(row.row->strategy), in_ms(row.row->step), in_ms(predicted_step(row, fit))));
 }
 
 /// Between taking the whole latency away and twice what the step could hold.
@@ -152,7 +154,7 @@ void fit_rest_of_step(const FittedRow& naive, Fit& fit) {
   };
   const Duration fitted = communication(fit.call_overhead);
   note_slow_link(in_seconds(fitted) / in_seconds(communication({})), fit);
-  note_other_communication(naive, fitted, fit);
+  if (is_met(naive, fit, 0.002)) note_other_communication(naive, fitted, fit);
   note_unless_met(naive, fit, "time per collective");
 }
 
@@ -164,6 +166,21 @@ bool gives_passes(const FittedRow& row) {
 void meet_times(const FittedRow& row, Fit& fit) {
   StepModel model = row.model;
   fit.passes = fit_times(model, row.training, row.row->times);
+}
+
+/// The passes of a row should make its step, or leave something of it for communication.
+void note_odd_passes(const FittedRow& row, Fit& fit) {
+  constexpr double odd = 0.05;
+  const MeasuredTimes& times = row.row->times;
+  const Duration passes =
+      *times.forward + *times.backward + times.optimizer.value_or(Duration::zero());
+  const bool alone = row.row->strategy == Strategy::none;
+  if (alone ? is_met(row, fit, odd) : passes < row.row->step) return;
+  fit.notes.push_back(fmt::format(
+      "forward, backward and optimizer of the {} row make a step of {:.1f} ms, and the row says "
+      "{:.1f} ms: are they of the whole step, with all its micro-batches?",
+      name_of(row.row->strategy), in_ms(alone ? predicted_step(row, fit) : passes),
+      in_ms(row.row->step)));
 }
 
 /// One factor on whichever of forward and backward the row does not give by itself.
@@ -226,10 +243,12 @@ Fit fit(std::span<const CalibrationRow> rows) {
   if (naive && naive->row->communication && !rest_is_known) fit_call_overhead(*naive, fit);
   if (const std::optional<FittedRow>& row = none ? none : naive) {
     meet_times(*row, fit);
-    if (!gives_passes(*row))
+    if (!gives_passes(*row)) {
       fit_compute(*row, fit);
-    else if (!none)
-      fit_rest_of_step(*naive, fit);
+    } else {
+      if (!none) fit_rest_of_step(*naive, fit);
+      note_odd_passes(*row, fit);
+    }
   }
   constexpr Duration odd = -std::chrono::microseconds{1};
   if (fit.notes.empty() && fit.call_overhead < odd)

@@ -37,7 +37,6 @@ double factor_reaching(Duration measured, TimeAt&& time_at) {
 PassFactors fit_times(StepModel& model, const Training& training, const MeasuredTimes& times) {
   Training alone = training;
   alone.strategy = Strategy::none;
-  alone.micro_batches = 1;  // times are those of one pass
   const Schedule schedule = build_schedule(model.works, alone);
   PassFactors factors;
   const auto fit = [&](std::optional<Duration> measured, double PassFactors::*pass,

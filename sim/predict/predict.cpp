@@ -166,7 +166,9 @@ Step predict(const StepModel& model, const Training& training) {
 
 StepModel model_of(const Scenario& scenario) {
   StepModel model(scenario.workload, scenario.cluster, scenario.optimizer);
-  fit_times(model, scenario.training, scenario.times);
+  Training one_pass = scenario.training;
+  one_pass.micro_batches = 1;  // of which the workload's own times are
+  fit_times(model, one_pass, scenario.times);
   model.costs.least_step = scenario.training.least_step(model.costs.ranks_per_node);
   return model;
 }

@@ -310,5 +310,32 @@ TEST_CASE("explain takes a key in any case of letters", "[tools][accepted]") {
   CHECK(lower.code == 0);
 }
 
+TEST_CASE("a slow NIC of one node is no idle network", "[tools][accepted]") {
+  const auto noted = [](const std::string& more) {
+    const Outcome outcome =
+        run({"--set",
+             "cluster={device: l40s, nodes: 2, ranks_per_node: 8, intra_node: pcie4, "
+             "inter_node: {base: ethernet-100g, nics: 4}" +
+                 more + "}"});
+    CHECK(outcome.code == 0);
+    return outcome.err.find("a network of more bandwidth would not make them shorter") !=
+           std::string::npos;
+  };
+  CHECK(noted(""));
+  CHECK_FALSE(noted(", exceptions: [{node: 1, nic: 50 Gbit/s}]"));
+}
+
+TEST_CASE("times of a workload are said to be of one micro-batch where a step has several",
+          "[tools][accepted]") {
+  const std::string note = "workload.times is of one micro-batch, and a step has 4 of them";
+  const auto of = [](const char* micro_batches) {
+    return run({"--set", "workload.times={forward: 30 ms, backward: 60 ms}", "--set",
+                std::string("training.micro_batches=") + micro_batches})
+        .err;
+  };
+  CHECK_THAT(of("4"), Catch::Contains(note));
+  CHECK_THAT(of("1"), !Catch::Contains("workload.times"));
+}
+
 }  // namespace
 }  // namespace ddpsim

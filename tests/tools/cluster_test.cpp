@@ -760,5 +760,43 @@ TEST_CASE("more devices than a link joins get a note, of any kind of link", "[to
   CHECK_THAT(notes("{base: pcie3, joins: 4}"), !Catch::Contains(" joins "));
 }
 
+TEST_CASE("clusters of other sizes side by side are told apart", "[tools][cluster][vary]") {
+  const Scratch scratch;
+  scratch.write("four.yaml", "system: dgx-a100\nnodes: 4\n");
+  const auto answer = [&](std::vector<std::string> words, const std::vector<std::string>& more) {
+    words.insert(words.end(), {"--set", "cluster.inter_node=ib-hdr", "--set", "compare=[flat]"});
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = ddpsim(words, scratch.folder());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome;
+  };
+  const std::vector<std::string> vary{"--vary", "cluster=four.yaml,dgx-a100"};
+  for (const std::string command : {"run", "sweep"}) {
+    CAPTURE(command);
+    const Outcome differ = answer({command, first_example, "--set", "cluster.price=1 USD/h"}, vary);
+    CHECK_THAT(differ.err,
+               Catch::Contains("note: the points differ in ranks: cluster: four.yaml has 32 and "
+                               "cluster: dgx-a100 has 8; "));
+    CHECK_THAT(differ.out, Catch::Matches("(.|\n)* ranks (.|\n)*"));
+    const Outcome alike = answer({command, first_example, "--nodes", "2"}, vary);
+    CHECK_THAT(alike.err, !Catch::Contains("differ in ranks"));
+    CHECK_THAT(alike.out, !Catch::Contains(" ranks  "));
+  }
+  // Who varies the size knows that it varies.
+  CHECK_THAT(answer({"run", first_example}, {"--vary", "cluster.nodes=2,4"}).err,
+             !Catch::Contains("differ in ranks"));
+  const std::string own = scratch
+                              .write("own.yaml",
+                                     "workload: {model: gpt2, batch: 8, sequence: 256}\n"
+                                     "cluster: {system: dgx-a100, nodes: 2}\n")
+                              .string();
+  const std::string left_out = "cluster.nodes of the scenario, 2, is left out";
+  CHECK_THAT(answer({"run", own}, {"--cluster", "four.yaml"}).err, Catch::Contains(left_out));
+  CHECK_THAT(answer({"run", own}, {"--cluster", "four.yaml", "--nodes", "2"}).err,
+             !Catch::Contains(left_out));
+  CHECK_THAT(answer({"run", own}, {"--cluster", "dgx-h100"}).err, !Catch::Contains(left_out));
+}
+
 }  // namespace
 }  // namespace ddpsim

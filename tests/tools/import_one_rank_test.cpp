@@ -1,6 +1,7 @@
 // Traces of one GPU, which hold computation and no communication; links that one rank measured.
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tests/tools/kineto_trace.hpp"
@@ -237,6 +238,65 @@ TEST_CASE("a link that one rank measured is refused where several ranks would us
   const Outcome curve = ddpsim({"run", "s.yaml", "--scaling", "4"}, scratch.folder());
   CHECK(curve.code == 0);
   CHECK_THAT(curve.out, Catch::Contains("all-reduces are of one rank: nothing crossed it"));
+}
+
+/// A step of torch's on a CPU without DistributedDataParallel: operators, and an event for each
+/// node of each backward pass, of two layers of one size.
+std::string accumulated_trace(int passes) {
+  std::string events;
+  double at = 0;
+  const auto add = [&](const std::string& name, double length, const std::string& more = "") {
+    events += fmt::format(
+        R"(, {{"ph": "X", "cat": "cpu_op", "name": "{}", "pid": 1, "tid": 1, "ts": {},
+ "dur": {}{}}})",
+        name, at, length, more);
+  };
+  for (int pass = 0; pass < passes; ++pass) {
+    for (int layer = 0; layer < 2; ++layer, at += 100) add("aten::linear", 100);
+    for (int layer = 0; layer < 2; ++layer) {
+      add("autograd::engine::evaluate_function: AddmmBackward0", 190);
+      at += 190;
+      add("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", 10);
+      add("torch::autograd::AccumulateGrad", 10,
+          R"(, "args": {"Input Dims": [[64, 32]], "Input type": ["float"]})");
+      at += 10;
+    }
+  }
+  return fmt::format(
+      R"({{"traceEvents": [{{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1",
+ "pid": 1, "tid": 1, "ts": 0, "dur": {}}}{}]}})",
+      at, events);
+}
+
+std::size_t parameters_of_profile(const Scratch& scratch) {
+  return read_scenario(scratch.path("p.yaml"), {{"cluster", "{device: h100-sxm}"}})
+      .workload.parameters.size();
+}
+
+TEST_CASE("micro-batches without DistributedDataParallel count each gradient once",
+          "[tools][import_trace]") {
+  const std::string note =
+      "a step has 4 forward passes: all before the last backward pass counts "
+      "as forward. The profile is of all of them";
+  const Scratch scratch;
+  for (const int passes : {1, 4}) {
+    CAPTURE(passes);
+    const Json found = found_in(scratch, scratch.write("t.json", accumulated_trace(passes)));
+    CHECK(found["steps"][0]["forward_ms"].get<double>() == Approx(0.6 * passes - 0.4));
+    CHECK(found["steps"][0]["backward_ms"].get<double>() == Approx(0.39));  // the last gradient
+    CHECK((found["notes"].dump().find(note) != std::string::npos) == (passes == 4));
+    CHECK(parameters_of_profile(scratch) == 2);
+  }
+  // And so does this program's own trace of a step that sends behind the last pass.
+  const Outcome traced =
+      ddpsim({"run", first_example, "--set", "compare=[naive]", "--set", "training.micro_batches=4",
+              "--set", "training.no_sync=true", "-q", "--trace", "t/"},
+             scratch.folder());
+  REQUIRE(traced.code == 0);
+  CHECK_THAT(found_in(scratch, scratch.path("t/naive/rank0.json.gz"))["notes"].dump(),
+             Catch::Contains(note));
+  const Json run = ddpsim({"run", first_example, "--set", "compare=[naive]", "--json", "-"}).json();
+  CHECK(parameters_of_profile(scratch) == run["results"][0]["collectives"].get<std::size_t>());
 }
 
 }  // namespace

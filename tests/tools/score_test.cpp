@@ -347,5 +347,33 @@ TEST_CASE("a fit that has computation take three times as long is noted", "[tool
                               Catch::Contains("times as long as the laws have it"));
 }
 
+TEST_CASE("a row's passes are those of its whole step, with all its micro-batches",
+          "[tools][score]") {
+  const Scratch scratch;
+  const auto score = [&](const std::string& row, const char* more) {
+    const std::string file =
+        measured_gpt(scratch, "  calibrate_on: [none, naive]\n  rows: [" + row + "]\n");
+    return ddpsim({"score", file, "--set", "training.micro_batches=4", "--set",
+                   "training.no_sync=true", more, "-"});
+  };
+  const auto predicted = [&](const std::string& row) {
+    return score(row, "--json").json()["rows"][0]["predicted_step_ms"].get<double>();
+  };
+  const auto said = [&](const std::string& row) { return score(row, "--markdown").out; };
+  const std::string odd = "are they of the whole step, with all its micro-batches?";
+  const std::string whole =
+      "{strategy: none, step: 1250 ms, forward: 400 ms, backward: 800 ms, optimizer: 40 ms}";
+  CHECK(predicted(whole) == Approx(1250).epsilon(0.02));
+  CHECK_THAT(said(whole), !Catch::Contains(odd));
+  const std::string quarter =
+      "{strategy: none, step: 1250 ms, forward: 100 ms, backward: 200 ms, optimizer: 40 ms}";
+  CHECK(predicted(quarter) < 400);
+  CHECK_THAT(said(quarter), Catch::Contains(odd));
+  // A naive row's leave something for its communication.
+  CHECK_THAT(said("{strategy: naive, step: 1250 ms, forward: 500 ms, backward: 800 ms, "
+                  "communication: 9 ms}"),
+             Catch::Contains(odd) && !Catch::Contains("the step is met"));
+}
+
 }  // namespace
 }  // namespace ddpsim

@@ -17,6 +17,14 @@ std::string name_at(const Trace& trace, std::int32_t index) {
   return index < 0 ? "" : trace.names[static_cast<std::size_t>(index)];
 }
 
+/// Does a step reduce gradients before its last backward pass?
+bool sends_before_last_pass(const RawStep& step) {
+  return std::ranges::any_of(step.found.others, [&](const FoundCollective& each) {
+    return each.kind == CollectiveKind::all_reduce &&
+           step.begin + each.launched < step.backward_begin;
+  });
+}
+
 /// Collectives as found, with the tensors of each: hooks that fired since the last one of a hook.
 std::vector<FoundCollective> found_collectives(const IndexedTrace& index, const RawStep& step) {
   std::vector<FoundCollective> found;
@@ -216,11 +224,13 @@ TraceFinding find_training(const Trace& trace, const std::string& file) {
   account(index, raw);
   finding.group_ranks = plain ? 1 : group_ranks_of(raw, trace.ranks);
   int most_forwards = 0;
+  bool sent_before = false;
   for (const RawStep& step : raw) {
     const std::string lack = lacking(step.found, usual(hooks), usual(all_reduces), finding.alone());
     if (lack.empty()) {
       finding.steps.push_back(step.found);
       most_forwards = std::max(most_forwards, step.forwards);
+      sent_before = sent_before || sends_before_last_pass(step);
     } else {
       finding.notes.push_back(fmt::format("{} is left out: {}", step.found.name, lack));
     }
@@ -231,8 +241,9 @@ TraceFinding find_training(const Trace& trace, const std::string& file) {
                                  finding.notes.empty() ? "none begins" : finding.notes.back()));
   if (most_forwards > 1)
     finding.notes.push_back(fmt::format(
-        "a step has {} forward passes: all before the last backward pass counts as forward",
-        most_forwards));
+        "a step has {} forward passes: all before the last backward pass counts as forward{}. The "
+        "profile is of all of them: leave training.micro_batches out",
+        most_forwards, sent_before ? ", with what was sent in it" : ""));
   if (plain)
     finding.notes.emplace_back(
         "no collective in it: one rank without DistributedDataParallel. This is a profile of "

@@ -137,13 +137,13 @@ class StepReader {
         range(index_.host, window, [](const HostSpan& span) { return span.begin; });
     const std::vector<HostSpan> spans(index_.host.begin() + static_cast<std::ptrdiff_t>(first),
                                       index_.host.begin() + static_cast<std::ptrdiff_t>(last));
-    read_passes(spans, step);
-    for (const HostSpan& span : spans)
-      if (span.kind == HostKind::copy_out) step.found.copied_back.push_back(copied(span));
     const auto [from, to] =
         range(index_.collectives, window, [](const TracedCollective& each) { return each.called; });
     step.collectives.assign(index_.collectives.begin() + static_cast<std::ptrdiff_t>(from),
                             index_.collectives.begin() + static_cast<std::ptrdiff_t>(to));
+    read_passes(spans, step);
+    for (const HostSpan& span : spans)
+      if (span.kind == HostKind::copy_out) step.found.copied_back.push_back(copied(span));
     return step;
   }
 
@@ -155,7 +155,7 @@ class StepReader {
   }
 
   void read_passes(const std::vector<HostSpan>& spans, RawStep& step) const {
-    Duration after{};  // the last forward pass begins
+    Duration after{};  // the last forward pass of several begins
     for (const HostSpan& span : spans) {
       if (span.kind == HostKind::forward) {
         ++step.forwards;
@@ -168,6 +168,7 @@ class StepReader {
       if (span.kind == HostKind::loading)
         step.found.loading = added(step.found.loading, span.end - span.begin);
     }
+    if (step.forwards == 0) after = find_passes(spans, step);
     std::optional<Duration> first, last_node;
     for (const HostSpan& span : spans) {
       if (step.forwards > 0 && span.begin < after) continue;
@@ -197,6 +198,53 @@ class StepReader {
     step.backward_begin = begin;
     step.backward_end = std::max(begin, index_.passed(host_end));
     read_copies_back(spans, host_end, step);
+  }
+
+  /// Where nobody marks forward passes: the begin of the last one, if there are several, and how
+  /// many. Between two backward passes the host calls operators outside of the autograd engine,
+  /// about as many as before the first; within one pass it adds up a few gradients so. All passes
+  /// have the same gradients.
+  static Duration find_passes(const std::vector<HostSpan>& spans, RawStep& step) {
+    std::vector<Hook> hooks;
+    std::vector<std::pair<Duration, std::size_t>> begins;  // of later passes: hooks before
+    std::size_t operators = 0, first_operators = 0;
+    Duration begin{};
+    bool in_first = true;
+    for (const HostSpan& span : spans) {
+      if (span.kind == HostKind::compute) {
+        if (operators++ == 0) begin = span.begin;
+      } else if (span.kind == HostKind::accumulate) {
+        note_inner(span, hooks);
+      } else if (span.kind == HostKind::node || span.kind == HostKind::hook) {
+        const std::size_t before = begins.empty() ? 0 : begins.back().second;
+        if (in_first) first_operators = operators;
+        if (first_operators > 0 && operators > 0 && 2 * operators >= first_operators &&
+            hooks.size() > before)
+          begins.emplace_back(begin, hooks.size());
+        in_first = false;
+        operators = 0;
+        if (span.kind == HostKind::hook) hooks.push_back({span, -1, {}});
+      }
+    }
+    if (hooks.empty()) return {};
+    // A trace without operators of the forward passes may have an all-reduce for each gradient.
+    const auto sent = static_cast<std::size_t>(
+        std::ranges::count_if(step.collectives, [&](const TracedCollective& each) {
+          return each.message.kind == CollectiveKind::all_reduce &&
+                 each.called >= hooks.back().span.end;
+        }));
+    const std::size_t passes = !begins.empty() ? begins.size() + 1
+                               : sent > 1      ? hooks.size() / sent
+                                               : 1;
+    if (passes < 2 || hooks.size() % passes != 0) return {};
+    const std::size_t of_pass = hooks.size() / passes;
+    for (std::size_t i = 0; i < begins.size(); ++i)
+      if (begins[i].second != (i + 1) * of_pass) return {};
+    for (std::size_t i = of_pass; i < hooks.size(); ++i)
+      if (hooks[i].shape != hooks[i - of_pass].shape) return {};
+    step.forwards = static_cast<int>(passes);
+    return begins.empty() ? hooks[hooks.size() - of_pass - 1].span.end + Duration{1}
+                          : begins.back().first;
   }
 
   /// What the copies out of the buckets add to the step. On a device the host issues them behind

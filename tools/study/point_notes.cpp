@@ -1,8 +1,11 @@
 #include "tools/study/point_notes.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
+
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 
@@ -31,6 +34,22 @@ std::vector<std::string> PointNotes::lines(std::size_t points) const {
                                               noted.points, looked_at, first));
   }
   return lines;
+}
+
+std::string ranks_note(const std::vector<std::pair<std::vector<Setting>, int>>& points) {
+  std::vector<std::string> each;
+  std::set<int> seen;
+  for (const auto& [settings, ranks] : points) {
+    for (const char* key : {"cluster.nodes", "cluster.ranks", "cluster.ranks_per_node"})
+      if (touches(settings, key)) return "";
+    if (seen.insert(ranks).second)
+      each.push_back(fmt::format("{} has {}", short_label(settings), ranks));
+  }
+  if (each.size() < 2) return "";
+  return fmt::format(
+      "the points differ in ranks: {}; a step, and what is done in a second, is of as many: "
+      "cluster.nodes or cluster.ranks makes them alike",
+      enumerated(each));
 }
 
 }  // namespace ddpsim

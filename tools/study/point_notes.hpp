@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/study/grid.hpp"
@@ -29,5 +30,9 @@ class PointNotes {
   std::vector<Noted> notes_;
   std::size_t added_ = 0;
 };
+
+/// The note on points that differ in ranks, though no key that varies says how many there are; ""
+/// if there is nothing to note.
+std::string ranks_note(const std::vector<std::pair<std::vector<Setting>, int>>& points);
 
 }  // namespace ddpsim

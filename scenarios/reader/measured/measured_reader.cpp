@@ -98,11 +98,11 @@ const Map<MeasuredRow>& row_map() {
                 .otherwise = "not measured",
                 .example = "{time: 42.8 ms, covers: [all_reduce, divide]}"})
           .key("forward", value::time(), times(&MeasuredTimes::forward),
-               {.meaning = "How long the forward pass took.",
+               {.meaning = "How long the step's forward passes took, of all its micro-batches.",
                 .otherwise = "not measured",
                 .example = "250 ms"})
           .key("backward", value::time(), times(&MeasuredTimes::backward),
-               {.meaning = "How long the backward pass took.",
+               {.meaning = "How long the step's backward passes took, of all its micro-batches.",
                 .otherwise = "not measured",
                 .example = "507 ms"})
           .key("optimizer", value::time(), times(&MeasuredTimes::optimizer),

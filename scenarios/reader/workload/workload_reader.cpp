@@ -40,14 +40,14 @@ bool is_description(const Entry& entry) {
 const Map<MeasuredTimes>& times_map() {
   static const auto map =
       Map<MeasuredTimes>("times",
-                         "Measured totals of a step without communication. Layers are scaled so "
-                         "that they add up to them.")
+                         "Measured totals without communication, of one micro-batch and of the "
+                         "optimizer. Layers are scaled so that they add up to them.")
           .key("forward", value::time(), &MeasuredTimes::forward,
-               {.meaning = "The forward pass.",
+               {.meaning = "The forward pass of one micro-batch.",
                 .otherwise = "as the laws price it",
                 .example = "250 ms"})
           .key("backward", value::time(), &MeasuredTimes::backward,
-               {.meaning = "The backward pass.",
+               {.meaning = "The backward pass of one micro-batch.",
                 .otherwise = "as the laws price it",
                 .example = "507 ms"})
           .key("optimizer", value::time(), &MeasuredTimes::optimizer,
@@ -193,7 +193,8 @@ void add_times(Map<WorkloadDraft>& map) {
                  {"clip_grad", "Megatron's", "-", "above 0 it is clip_gradients: true"},
                  {"clip_grad_norm", "", "-", "above 0 it is clip_gradients: true"}}})
       .key("times", value::mapping(&times_map), &WorkloadDraft::times,
-           {.meaning = "Measured totals of a step without communication, which scale the laws.",
+           {.meaning = "Measured totals without communication, of one micro-batch, which scale "
+                       "the laws.",
             .otherwise = "the laws price the step",
             .example = "{forward: 250 ms, backward: 507 ms}"});
 }

@@ -158,6 +158,8 @@ class ProcessGpu : public FakeGpu {
 
 }  // namespace
 
-std::unique_ptr<Gpu> make_process_gpu() { return std::make_unique<ProcessGpu>(); }
+std::unique_ptr<Gpu> make_process_gpu() {
+  return std::make_unique<ProcessGpu>();
+}
 
 }  // namespace ddpsim

@@ -1,7 +1,10 @@
 #include "tools/report/reports/cluster_notes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,11 +32,36 @@
 namespace ddpsim {
 namespace {
 
+/// What a scenario's mapping of a cluster says of its `nodes`.
+std::optional<std::string> nodes_said_by(const Yaml& scenario) {
+  const auto cluster = YamlMap(scenario).find("cluster");
+  if (!cluster || !cluster->is_map()) return std::nullopt;
+  const auto nodes = YamlMap(*cluster).find("nodes");
+  return nodes ? std::optional(nodes->scalar()) : std::nullopt;
+}
+
+bool says_size(const std::vector<Setting>& settings) {
+  return std::ranges::any_of(std::array{"cluster.nodes", "cluster.ranks", "cluster.ranks_per_node"},
+                             [&](const char* key) { return touches(settings, key); });
+}
+
 /// What falls away with the scenario's own cluster, and keys that this kind of network ignores.
 std::vector<std::string> idle_settings(const Scenario& scenario,
                                        const std::vector<Setting>& settings, Yaml file) {
   std::vector<std::string> notes = left_out_by(settings, file);
+  const std::optional<std::string> nodes = nodes_said_by(file);
   apply_settings(file, settings);
+  const std::string now = std::to_string(scenario.cluster.nodes);
+  if (is_set(settings, "cluster") && nodes && *nodes != now && !nodes_said_by(file) &&
+      !says_size(settings))
+    notes.push_back(
+        fmt::format("cluster.nodes of the scenario, {}, is left out, as the cluster that takes the "
+                    "place of its own says how many nodes it has, {}: --nodes {} keeps it",
+                    *nodes, now, *nodes));
+  const int passes = scenario.training.micro_batches;
+  if (passes > 1 && !scenario.measured && (scenario.times.forward || scenario.times.backward))
+    notes.push_back(
+        fmt::format("workload.times is of one micro-batch, and a step has {} of them", passes));
   const auto workload = YamlMap(file).find("workload");
   if (!workload || !workload->is_map()) return notes;
   const YamlMap keys(*workload);
@@ -191,6 +219,8 @@ bool network_is_idle(const CalibratedCluster& cluster, Bytes most) {
     CalibratedCluster faster = cluster;
     faster.inter_node.bandwidth.bytes_per_second *= factor;
     faster.inter_node.nccl_bandwidth.bytes_per_second *= factor;
+    for (RankException& exception : faster.exceptions)
+      if (exception.nic) exception.nic->bytes_per_second *= factor;
     const CollectiveLaw faster_law(faster);
     const auto shorter = [&](Bytes size) {
       return in_seconds(faster_law.all_reduce(size).time()) <

@@ -68,9 +68,9 @@ Table hooks_table(const Scenario& scenario, const std::vector<HookFiring>& hooks
 }  // namespace
 
 Table buckets_table(const Scenario& scenario, const Step& step) {
-  Table table{{fields::index, fields::exact_bytes, fields::bytes, fields::tensors, fields::ready_ms,
-               fields::start_ms, fields::end_ms, fields::bucket_exposed_ms, fields::first_and_last,
-               fields::how}};
+  Table table{{fields::index, fields::exact_bytes, fields::bytes.only_for(Audience::people),
+               fields::tensors, fields::ready_ms, fields::start_ms, fields::end_ms,
+               fields::bucket_exposed_ms, fields::first_and_last, fields::how}};
   table.title = "buckets, in launch order";
   for (std::size_t b = 0; b < step.schedule.buckets.size(); ++b) {
     const Bucket& bucket = step.schedule.buckets[b];
