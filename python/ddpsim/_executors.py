@@ -95,25 +95,42 @@ class _Bar:
 def run(task: Task, sweep: _native.SharedSweep, executor: Any, keeps: bool,
         progress: Any) -> None:
     """Computes what is missing. `keeps`: the sweep has a file, which is written every few seconds
-    and whatever happens."""
+    and whatever happens. A block that comes back with an error of the executor's is sent out once
+    more: Dask loses one now and then when a worker dies."""
     missing = sweep.missing()
     done, bar = sweep.points - len(missing), _Bar(progress)
     finished: queue.SimpleQueue[int] = queue.SimpleQueue()
     waiting: dict[int, Any] = {}
     blocks = blocks_of(missing)
+    failed: set[int] = set()
     next_save = time.monotonic() + _LEAST_PAUSE
     with _lock:  # for workers that are threads of this process, or forked from it
         _prepared[task] = own = _Prepared(task, sweep)
+
+    def send(number: int) -> None:
+        waiting[number] = executor.submit(compute, task, blocks[number], 1)
+        waiting[number].add_done_callback(lambda _: finished.put(number))
+
+    def take(number: int) -> int:
+        try:
+            sweep.take(waiting.pop(number).result())
+        except InputError:
+            raise
+        except Exception:
+            if number in failed:
+                raise
+            failed.add(number)
+            send(number)
+            return 0
+        return len(blocks[number])
+
     try:
-        for number, block in enumerate(blocks):
-            waiting[number] = executor.submit(compute, task, block, 1)
-            waiting[number].add_done_callback(lambda _, which=number: finished.put(which))
+        for number in range(len(blocks)):
+            send(number)
         while waiting:
             bar.show(done, sweep.points)
             with contextlib.suppress(queue.Empty):
-                number = finished.get(timeout=0.2)
-                sweep.take(waiting.pop(number).result())
-                done += len(blocks[number])
+                done += take(finished.get(timeout=0.2))
             if keeps and time.monotonic() >= next_save:
                 begin = time.monotonic()
                 sweep.save()

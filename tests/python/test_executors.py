@@ -101,6 +101,20 @@ def test_what_was_computed_stays_when_workers_are_lost(small, tmp_path):
     assert finished.rows() == ddpsim.sweep(small, VARY).rows()
 
 
+def test_a_block_that_is_lost_once_is_sent_out_again(small):
+    class Forgetful(Counting):
+        def submit(self, function, task, points, *rest):
+            future = super().submit(function, task, points, *rest)
+            if self.sent[points[0]] > 1 or points[0] % 3:
+                return future
+            return concurrent.futures.ThreadPoolExecutor.submit(self, self.lost)
+
+    with Forgetful() as executor:
+        found = ddpsim.sweep(small, VARY, executor=executor)
+        assert set(executor.sent.values()) == {1, 2}
+    assert found.rows() == ddpsim.sweep(small, VARY).rows()
+
+
 def test_what_an_executor_cannot_be(small):
     with pytest.raises(ddpsim.InputError, match='^executor: expected an executor such as'):
         ddpsim.sweep(small, VARY, executor=4)

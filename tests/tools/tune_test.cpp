@@ -397,6 +397,14 @@ TEST_CASE("pairs and partitions whose gain the errors can take away are told and
   CHECK_THAT(uncertain, !Catch::Contains("below is how") && !Catch::Contains(paste));
 }
 
+TEST_CASE("no partition of larger buckets is offered where the largest is to be small",
+          "[tools][tune]") {
+  const std::string file = shipped("seeds/comm-hooks-slow-link.yaml"),
+                    paste = "# the free partition, PyTorch of 2026 with a list of caps";
+  CHECK_THAT(printed({file}), Catch::Contains(paste));
+  CHECK_THAT(printed({file, "--objective", "memory"}), !Catch::Contains(paste));
+}
+
 TEST_CASE("a calibration's spread is the uncertainty unless one is given", "[tools][tune]") {
   const Scratch scratch;
   scratch.write("machine.yaml",

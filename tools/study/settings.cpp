@@ -157,10 +157,13 @@ bool counts(const Tuning& tuning, const TuneOptions& options, const std::optiona
           choice->step < scaled(settled(tuning, options).step, 1 - options.noise));
 }
 
-/// Do they count, and save more of what is settled than anybody would measure?
+/// Do they count, save more of what is settled than anybody would measure, and keep to its largest
+/// bucket where that is the objective?
 bool saves_more(const Tuning& tuning, const TuneOptions& options,
                 const std::optional<Choice>& choice) {
   return counts(tuning, options, choice) &&
+         (options.objective != Objective::memory ||
+          choice->largest <= settled(tuning, options).largest) &&
          choice->step < scaled(settled(tuning, options).step, 1 - 0.001);
 }
 
