@@ -1,6 +1,7 @@
 #include "tools/study/point_notes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include <fmt/format.h>
@@ -36,20 +37,25 @@ std::vector<std::string> PointNotes::lines(std::size_t points) const {
   return lines;
 }
 
-std::string ranks_note(const std::vector<std::pair<std::vector<Setting>, int>>& points) {
+bool says_size(const std::vector<Setting>& settings) {
+  return std::ranges::any_of(std::array{"cluster.nodes", "cluster.ranks", "cluster.ranks_per_node"},
+                             [&](const char* key) { return touches(settings, key); });
+}
+
+std::vector<std::string> ranks_notes(
+    const std::vector<std::pair<std::vector<Setting>, int>>& points) {
   std::vector<std::string> each;
   std::set<int> seen;
   for (const auto& [settings, ranks] : points) {
-    for (const char* key : {"cluster.nodes", "cluster.ranks", "cluster.ranks_per_node"})
-      if (touches(settings, key)) return "";
+    if (says_size(settings)) return {};
     if (seen.insert(ranks).second)
       each.push_back(fmt::format("{} has {}", short_label(settings), ranks));
   }
-  if (each.size() < 2) return "";
-  return fmt::format(
+  if (each.size() < 2) return {};
+  return {fmt::format(
       "the points differ in ranks: {}; a step, and what is done in a second, is of as many: "
       "cluster.nodes or cluster.ranks makes them alike",
-      enumerated(each));
+      enumerated(each))};
 }
 
 }  // namespace ddpsim

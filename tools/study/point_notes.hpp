@@ -31,8 +31,12 @@ class PointNotes {
   std::size_t added_ = 0;
 };
 
-/// The note on points that differ in ranks, though no key that varies says how many there are; ""
-/// if there is nothing to note.
-std::string ranks_note(const std::vector<std::pair<std::vector<Setting>, int>>& points);
+/// Does one of the settings say how many ranks there are?
+bool says_size(const std::vector<Setting>& settings);
+
+/// A note where points, each its settings and its ranks, differ in ranks, though no setting says
+/// how many there are.
+std::vector<std::string> ranks_notes(
+    const std::vector<std::pair<std::vector<Setting>, int>>& points);
 
 }  // namespace ddpsim

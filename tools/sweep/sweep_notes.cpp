@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <stdexcept>
-#include <utility>
 
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "scenarios/reader/text/input_error.hpp"
@@ -43,8 +42,7 @@ std::vector<std::string> sweep_notes(const Sweep& sweep, const PointResults& res
   std::vector<std::string> notes;
   add_each_once(notes, file_notes(sweep.file, sweep.set));
   add_each_once(notes, of_points.lines(sweep.grid.points()));
-  if (std::string ranks = ranks_note_of(sweep, results); !ranks.empty())
-    add_each_once(notes, {std::move(ranks)});
+  add_each_once(notes, ranks_notes_of(sweep, results));
   add_each_once(notes, memory_notes(sweep, results));
   return notes;
 }

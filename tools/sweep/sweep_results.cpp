@@ -136,7 +136,7 @@ Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
   const std::string unordered = by ? why_no_best(*by, currencies) : "";
   const std::optional<Field> sorted_by = unordered.empty() ? by : std::nullopt;
   Table table{{fields::strategy, fields::step_ms}};
-  if (!ranks_note_of(sweep, results).empty()) table.columns.push_back(fields::world_size);
+  if (!ranks_notes_of(sweep, results).empty()) table.columns.push_back(fields::world_size);
   // What a step amounts to, as the second table of `run` has it.
   const bool tokens = has_figure(results, fields::tokens_per_second);
   for (const Field& field : {tokens ? fields::tokens_per_second : fields::samples_per_second,
@@ -331,14 +331,14 @@ Page sweep_page(const Sweep& sweep, const PointResults& results, const std::opti
   return page;
 }
 
-std::string ranks_note_of(const Sweep& sweep, const PointResults& results) {
+std::vector<std::string> ranks_notes_of(const Sweep& sweep, const PointResults& results) {
   const std::size_t ranks = figure(fields::world_size);
   std::vector<std::pair<std::vector<Setting>, int>> points;
   for (std::size_t point = 0; point < results.size(); ++point)
     if (!results[point].rows.empty())
       if (const auto number = results[point].rows.front()[ranks].number())
         points.emplace_back(sweep.grid.settings(point), static_cast<int>(*number));
-  return ranks_note(points);
+  return ranks_notes(points);
 }
 
 std::vector<std::string> memory_notes(const Sweep& sweep, const PointResults& results) {

@@ -36,8 +36,8 @@ std::string sweep_json(const Sweep& sweep, const PointResults& results,
 /// fits, further lines say what would (memory_advice.hpp).
 std::vector<std::string> memory_notes(const Sweep& sweep, const PointResults& results);
 
-/// What ranks_note (point_notes.hpp) says of the points that are known.
-std::string ranks_note_of(const Sweep& sweep, const PointResults& results);
+/// What ranks_notes (point_notes.hpp) says of the points that are known.
+std::vector<std::string> ranks_notes_of(const Sweep& sweep, const PointResults& results);
 
 /// For people: the rows with each strategy's shortest step marked; of a large grid only those.
 /// `best`: the rows sorted by it, and of a large grid the first; marked is where it is the best.

@@ -1,7 +1,6 @@
 #include "tools/report/reports/cluster_notes.hpp"
 
 #include <algorithm>
-#include <array>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -28,6 +27,7 @@
 #include "tools/study/cluster_layers.hpp"
 #include "tools/study/known_joins.hpp"
 #include "tools/study/measurement_doubts.hpp"
+#include "tools/study/point_notes.hpp"
 
 namespace ddpsim {
 namespace {
@@ -38,11 +38,6 @@ std::optional<std::string> nodes_said_by(const Yaml& scenario) {
   if (!cluster || !cluster->is_map()) return std::nullopt;
   const auto nodes = YamlMap(*cluster).find("nodes");
   return nodes ? std::optional(nodes->scalar()) : std::nullopt;
-}
-
-bool says_size(const std::vector<Setting>& settings) {
-  return std::ranges::any_of(std::array{"cluster.nodes", "cluster.ranks", "cluster.ranks_per_node"},
-                             [&](const char* key) { return touches(settings, key); });
 }
 
 /// What falls away with the scenario's own cluster, and keys that this kind of network ignores.

@@ -242,26 +242,21 @@ bool has_comm_hooks(const Variants& variants) {
   });
 }
 
-/// What a step amounts to, as the second table of `run` has it, where the width allows.
-/// What ranks_note says of the runs.
-std::string ranks_note_of(const Variants& variants) {
+/// What ranks_notes says of the runs.
+std::vector<std::string> ranks_notes_of(const Variants& variants) {
   std::vector<std::pair<std::vector<Setting>, int>> points;
   for (const VariedRun& varied : variants.runs)
     points.emplace_back(varied.settings, varied.run.scenario.cluster.ranks());
-  return ranks_note(points);
+  return ranks_notes(points);
 }
 
-std::vector<std::string> size_notes(const Variants& variants) {
-  const std::string note = ranks_note_of(variants);
-  return note.empty() ? std::vector<std::string>{} : std::vector{note};
-}
-
+/// What a step amounts to, as the second table of `run` has it, where the width allows.
 std::vector<Field> throughput_columns(const Variants& variants) {
   const bool tokens = std::ranges::all_of(
       variants.runs, [](const VariedRun& varied) { return varied.run.scenario.sequence > 0; });
   std::vector<Field> columns{tokens ? fields::tokens_per_second : fields::samples_per_second,
                              fields::mfu, fields::peak_memory_bytes, fields::fits_device};
-  if (!ranks_note_of(variants).empty()) columns.insert(columns.begin(), fields::world_size);
+  if (!ranks_notes_of(variants).empty()) columns.insert(columns.begin(), fields::world_size);
   for (Field& column : columns) column.importance = Importance::usual;
   return columns;
 }
@@ -427,7 +422,7 @@ std::string varied_accuracy(const Variants& variants) {
 List varied_records(const Variants& variants, const std::vector<Setting>& set) {
   List all;
   std::vector<std::string> of_all = network_notes(variants);
-  add_each_once(of_all, size_notes(variants));
+  add_each_once(of_all, ranks_notes_of(variants));
   add_each_once(of_all, price_notes(variants, set));
   for (const VariedRun& varied : variants.runs) {
     std::vector<std::string> notes = of_all;
@@ -550,7 +545,7 @@ std::vector<std::string> memory_notes(const Variants& variants, const std::strin
 std::vector<std::string> notes_on_all(const Variants& variants, const std::string& file,
                                       const std::vector<Setting>& set) {
   std::vector<std::string> notes = network_notes(variants);
-  add_each_once(notes, size_notes(variants));
+  add_each_once(notes, ranks_notes_of(variants));
   add_each_once(notes, price_notes(variants, set));
   add_each_once(notes, varied_notes(variants, set));
   add_each_once(notes, memory_notes(variants, file, set));
