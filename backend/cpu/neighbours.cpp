@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int questions = 3;
 constexpr std::chrono::milliseconds each{30};
+constexpr double plainly_free = 0.97, plainly_taken = 0.1;
 
 int cores() {
   cpu_set_t mine;
@@ -46,9 +47,12 @@ double share_left_by_others(std::chrono::milliseconds time) {
     while (thread == 0) std::this_thread::sleep_for(std::chrono::milliseconds{1});
     const double before = given();
     const auto start = Clock::now();
-    std::this_thread::sleep_for(time);
-    const double after = given();
-    share = (after - before) / std::chrono::duration<double>(Clock::now() - start).count();
+    for (auto left = time; left.count() > 0; left -= each) {
+      std::this_thread::sleep_for(std::min(left, each));
+      const double after = given();
+      share = (after - before) / std::chrono::duration<double>(Clock::now() - start).count();
+      if (share > plainly_free || share < plainly_taken) break;
+    }
   }
   stop = true;
   hurry(thread);

@@ -244,7 +244,7 @@ Outcome validated(const Scratch& scratch, const std::string& exceptions, const W
                 flags));
 }
 
-TEST_CASE("real ranks are as slow as a scenario says", "[tools][exceptions][validate]") {
+TEST_CASE("real ranks are as slow as a scenario says", "[tools][exceptions][validate][waits]") {
   const Scratch scratch;
   const std::string json = scratch.path("a.json").string(),
                     trace = scratch.path("trace.json").string(),
@@ -333,7 +333,7 @@ TEST_CASE("what real ranks cannot be made is refused", "[tools][exceptions]") {
 TEST_CASE("another cluster takes the exceptions and the price with it, of any kind of workload",
           "[tools][exceptions]") {
   const Scratch scratch;
-  for (const std::string workload :
+  for (const std::string& workload :
        {std::string("{model: gpt2, batch: 2, sequence: 256}"),
         "{model: " + std::string(DDPSIM_TEST_DATA) + "/descriptions/gpt2.yaml}"}) {
     CAPTURE(workload);

@@ -144,7 +144,7 @@ TEST_CASE("ranks on several hosts are asked for a place to meet and an interface
 }
 
 TEST_CASE("on two hosts all-reduces take what the link allows, measured and predicted",
-          "[tools][launchers]") {
+          "[tools][launchers][waits]") {
   const Scratch scratch;
   std::string text = small_mlp;
   text.replace(text.find("[64, 96, 64, 32]"), 16, "[384, 768, 384, 384]");

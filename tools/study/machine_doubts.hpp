@@ -9,8 +9,8 @@ namespace ddpsim {
 
 /// The share of their time that other programs leave now, from 0 to 1, to so many threads that
 /// compute at once and wait their turn (backend/cpu/neighbours.hpp): one for each rank, and no more
-/// than there are processors. Takes 0.2 s. Where it cannot be asked no rank can start either, which
-/// says what is lacking: 1 then.
+/// than there are processors. Takes 0.2 s at most. Where it cannot be asked no rank can start
+/// either, which says what is lacking: 1 then.
 double processor_time_left(int threads);
 
 /// Why times that were measured are doubtful, a sentence each; none: nothing is known against them.
