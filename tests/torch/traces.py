@@ -8,7 +8,7 @@
 Two real ranks train a model with DistributedDataParallel over Gloo, and torch's profiler writes its
 Kineto JSON (traced.py). Imported are its steps, each by itself: buckets must be those that DDP says
 it has, and the step that `ddpsim run` predicts from the profile and the link of rank 0's trace must
-be the traced one within 3 %, in the median over the five shortest of twenty steps of one of up to
+be the traced one within 3 %, in the median over the five shortest of twelve steps of one of up to
 three trainings. Whatever else uses the processors only lengthens a step, and then its parts do not
 add up to it: a prediction may be too short by what the ranks' threads waited for a processor in
 that step besides, and is never too long by more than 3 %. The device of the prediction is the
@@ -34,7 +34,7 @@ MODELS = HERE.parent / 'data' / 'torch_models'
 CASES = {'residual network': 'convnet.py:make', 'encoder': 'encoder.py:make',
          'recurrent': 'recurrent.py:make'}
 TOLERANCE = 0.03
-STEPS = 20
+STEPS = 12
 JUDGED = 5  # the shortest of them
 TRAININGS = 3
 COPY_IN = 'torch::distributed::reducer::mul_out'
