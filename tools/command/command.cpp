@@ -273,6 +273,7 @@ void check_results(const CommonOptions& options, const std::vector<ResultPlace>&
   for (const auto* each : {&options.files, &more.files})
     for (const std::string& file : *each) {
       inputs.emplace_back(file);
+      if (more.import && each == &options.files) continue;
       named.add_file(file);
       if (unreadable(file).empty())  // a scenario may have any name
         named.add_text(content_of_file(file), std::filesystem::path(file).parent_path());
@@ -286,7 +287,7 @@ void check_results(const CommonOptions& options, const std::vector<ResultPlace>&
   }
   for (const std::string& file : more.files)
     inputs.push_back(catalogue_folder() / "models" / (file + ".yaml"));
-  if (!more.into_catalogue)
+  if (!more.import)
     for (const ResultPlace& place : places) check_no_catalogue_file(place);
   check_places(places, inputs);
 }

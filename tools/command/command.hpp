@@ -105,7 +105,9 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
 struct MoreInputs {
   std::vector<std::string> files;
   std::vector<std::string> values;  ///< of keys of the scenario, as --vary gives them
-  bool into_catalogue = false;      ///< a result may replace an entry of the catalogue
+  /// The command's files are logs or traces, which name no files, and a result may replace an entry
+  /// of the catalogue.
+  bool import = false;
 };
 
 /// Call before the work. Throws InputError if a result cannot be written, or would overwrite
