@@ -19,6 +19,8 @@ struct WorkCost {
   float launch_rate = 0;      ///< kernels: launches per second of `work`
   Interference beside;        ///< collectives: how it and the kernels beside it slow each other
   CollectiveChoice choice{};  ///< collectives: how it runs, and what bounds it
+  /// Of a job: from being enqueued to being taken up by an idle stream.
+  Duration take_up{};
 };
 
 /// How long a schedule's work takes: an entry for each piece.

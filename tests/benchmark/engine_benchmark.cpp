@@ -7,6 +7,7 @@
 #include "model/ddp/build_schedule.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "sim/engine/simulate.hpp"
+#include "sim/job/run_job.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucketed_steps.hpp"
 #include "sim/tune/tune.hpp"
@@ -29,13 +30,18 @@ std::uint32_t add_work(Schedule& schedule, Costs& costs, const Work& work, const
   return static_cast<std::uint32_t>(schedule.works.size()) - 1;
 }
 
-/// Events of the queue per second: long kernels back to back, each fourth followed by a collective
-/// that slows the next ones, so that rates change all the time.
-void engine_events(benchmark::State& state) {
-  constexpr std::uint32_t kernels = 100'000, lengths = 7;
-  constexpr std::chrono::microseconds enqueueing{5};
+struct Priced {
   Schedule schedule;
   Costs costs;
+};
+
+/// Long kernels back to back, each fourth followed by a collective that slows the next ones, so
+/// that rates change all the time.
+Priced many_changes() {
+  constexpr std::uint32_t kernels = 100'000, lengths = 7;
+  constexpr std::chrono::microseconds enqueueing{5};
+  Priced priced;
+  auto& [schedule, costs] = priced;
   schedule.buckets.resize(1);
   std::vector<std::uint32_t> kernel_works;
   for (std::uint32_t i = 0; i < lengths; ++i) {
@@ -65,6 +71,12 @@ void engine_events(benchmark::State& state) {
     schedule.after.push_back(static_cast<std::uint32_t>(schedule.tasks.size()) - 1);
     schedule.tasks.push_back(collective);
   }
+  return priced;
+}
+
+/// Events of the queue per second.
+void engine_events(benchmark::State& state) {
+  const auto [schedule, costs] = many_changes();
   std::uint64_t events = 0, all = 0;
   for (auto _ : state) {
     benchmark::DoNotOptimize(simulate(schedule, costs, &events));
@@ -74,6 +86,36 @@ void engine_events(benchmark::State& state) {
       benchmark::Counter(static_cast<double>(all), benchmark::Counter::kIsRate);
 }
 BENCHMARK(engine_events)->Unit(benchmark::kMillisecond);
+
+/// The same as a job of 64 ranks.
+void job_events(benchmark::State& state) {
+  const auto [schedule, costs] = many_changes();
+  program::Job job;
+  job.streams = {{.name = "host"}, {.name = "compute"}, {"communication", true}};
+  job.works = schedule.works;
+  job.own.deeds = {{program::Compute{}}, {program::Collective{}}};
+  job.program_of.assign(64, 0);
+  job.communicators.emplace_back().groups.emplace_back();
+  for (std::int32_t rank = 0; rank < 64; ++rank) job.communicators[0].groups[0].push_back(rank);
+  program::Program& step = job.programs.emplace_back();
+  step.after = schedule.after;
+  std::uint32_t after = 0;
+  for (const Task& task : schedule.tasks) {
+    const bool sends = is_collective(task.operation);
+    after += task.after_count;
+    program::Task& added = step.tasks.emplace_back();
+    added.work = task.work;
+    added.deed = sends ? 1 : 0;
+    added.stream = sends ? 2 : 1;
+    added.after_end = after;
+  }
+  const JobCosts prices{{costs}, std::vector<std::uint16_t>(64, 0)};
+  std::uint64_t all = 0;
+  for (auto _ : state) all += simulate(job, prices).events;
+  state.counters["events/s"] =
+      benchmark::Counter(static_cast<double>(all), benchmark::Counter::kIsRate);
+}
+BENCHMARK(job_events)->Unit(benchmark::kMillisecond);
 
 /// One cs336-xl `bucketed` step, as a tuner would ask for it: works are found once, the rest is per
 /// call.

@@ -1,0 +1,480 @@
+// The engine.
+//
+// State per class of ranks: where its host is, what its device runs, how far it has come on each
+// stream. A piece of running work is an Activity: so much left, at such a slowdown, since then.
+// When a slowdown changes, what was done so far is subtracted and a new completion is scheduled;
+// the old event carries an older generation and is ignored.
+//
+// The host of an asynchronous device runs ahead: as long as it need not wait, its clock advances
+// without events, past the virtual now. Only work on streams (and a host that runs kernels itself)
+// takes events, one or two each.
+//
+// All events of an instant are taken before anything new is started, and rates are set once, last.
+//
+// Worked example: a 10 ms kernel with factor 1.25 beside a 4 ms collective with factor 2, both from
+// 0. The collective ends at 8; by then the kernel has done 8 / 1.25 = 6.4 ms, the other 3.6 run
+// alone: it ends at 11.6.
+//
+// Cost: O(tasks) events through a heap of a few entries per class.
+
+#include "sim/job/run_job.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "sim/engine/activity.hpp"
+#include "sim/engine/event_queue.hpp"
+#include "sim/job/flights.hpp"
+#include "sim/job/rank_classes.hpp"
+
+namespace ddpsim {
+namespace {
+
+constexpr std::uint32_t none = ~std::uint32_t{0};
+constexpr std::uint8_t no_channel = std::numeric_limits<std::uint8_t>::max();
+
+struct Event {
+  enum class Kind : std::uint8_t { wake, kernel_done, side_done };
+  Kind kind = Kind::wake;
+  std::uint32_t rank = 0;
+  std::uint32_t generation = 0;  // side_done: the task
+};
+
+/// What a program communicates in, in the order of issue: with all of a group, or with one of it.
+struct Channel {
+  enum class With : std::uint8_t { group, to_peer, from_peer };
+  std::int16_t communicator = 0, peer = 0;
+  With with = With::group;
+
+  auto operator<=>(const Channel&) const = default;
+};
+
+/// A program as the engine walks it.
+struct Plan {
+  const program::Program* program = nullptr;
+  std::vector<std::vector<std::uint32_t>> of_stream;  // [stream] its tasks
+  std::vector<Channel> channels;
+  std::vector<std::uint8_t> channel;  // [task]
+  std::vector<std::uint32_t> serial;  // [task] of its channel
+};
+
+class Planner {
+ public:
+  Planner(const program::Job& job, const program::Program& program) : job_(job) {
+    if (program.rounds != 1)
+      throw std::invalid_argument("a program that is repeated is measured, not simulated");
+    plan_.program = &program;
+    plan_.of_stream.resize(job.streams.size());
+    plan_.channel.reserve(program.tasks.size());
+    plan_.serial.reserve(program.tasks.size());
+    for (std::uint32_t t = 0; t < program.tasks.size(); ++t) add(t);
+  }
+
+  Plan run() { return std::move(plan_); }
+
+ private:
+  void add(std::uint32_t index) {
+    const program::Task& task = plan_.program->tasks[index];
+    for (const std::uint32_t earlier : plan_.program->waits_for(index))
+      if (earlier >= index) throw std::invalid_argument("a task waits for a later one");
+    plan_.of_stream.at(task.stream).push_back(index);
+    const auto channel = channel_of(job_.deed_of(task).action);
+    if (!channel) {
+      plan_.channel.push_back(no_channel);
+      plan_.serial.push_back(0);
+      return;
+    }
+    if (task.stream == 0) throw std::invalid_argument("a host enqueues collectives on a stream");
+    const auto [number, added] =
+        numbers_.try_emplace(*channel, static_cast<std::uint8_t>(plan_.channels.size()));
+    if (added) {
+      if (plan_.channels.size() == no_channel)
+        throw std::invalid_argument("a program communicates in at most 254 ways");
+      plan_.channels.push_back(*channel);
+      counts_.push_back(0);
+    }
+    plan_.channel.push_back(number->second);
+    plan_.serial.push_back(counts_[number->second]++);
+  }
+
+  static std::optional<Channel> channel_of(const program::Action& action) {
+    if (const auto* collective = std::get_if<program::Collective>(&action))
+      return Channel{collective->communicator, 0, Channel::With::group};
+    if (const auto* send = std::get_if<program::Send>(&action))
+      return Channel{send->communicator, send->peer, Channel::With::to_peer};
+    if (const auto* receive = std::get_if<program::Receive>(&action))
+      return Channel{receive->communicator, receive->peer, Channel::With::from_peer};
+    return std::nullopt;
+  }
+
+  const program::Job& job_;
+  Plan plan_;
+  std::map<Channel, std::uint8_t> numbers_;
+  std::vector<std::uint32_t> counts_;  // [channel]
+};
+
+/// How far a rank is on a stream.
+struct OnStream {
+  std::uint32_t next = 0;   // place in Plan::of_stream
+  std::uint32_t lanes = 0;  // that are taken
+  Instant wake{};           // the latest; spares double ones
+};
+
+/// How far a rank is in a channel.
+struct InChannel {
+  std::uint32_t meeting = none;
+  std::uint32_t taken = 0, in_flight = 0, at_once = 1;
+};
+
+struct Rank {
+  const Plan* plan = nullptr;
+  const Costs* costs = nullptr;
+  std::vector<TaskTimes> times;
+  std::vector<std::uint8_t> done;  // [task]
+  std::vector<OnStream> streams;
+  std::vector<InChannel> channels;
+  std::uint32_t cursor = 0;      // the next task the host issues
+  Instant host_clock{};          // when the host is free
+  Instant wake{};                // the host's latest
+  std::uint32_t kernel = none;   // the task the device (or the host itself) computes
+  std::uint32_t halting = none;  // the task for which kernels stand still
+  Activity computing;
+  std::uint32_t progress = 0;  // counts what ended or began, so that settling knows when to stop
+  bool active = false;         // a kernel is on its way
+  bool draining = false;       // its work is done, its last launch is not
+  bool fresh = false;    // what it computes began at this instant: no completion scheduled yet
+  bool touched = false;  // in Engine::touched_
+
+  const program::Task& task(std::uint32_t index) const { return plan->program->tasks[index]; }
+  const WorkCost& cost(std::uint32_t index) const { return costs->works[task(index).work]; }
+};
+
+class Engine {
+ public:
+  Engine(const program::Job& job, const JobCosts& costs)
+      : job_(job), classes_(classes_of(job, costs.of_rank)), flights_(classes_.classes.size()) {
+    for (const program::Program& program : job.programs)
+      plans_.push_back(Planner(job, program).run());
+    for (const RankClasses::Meeting& each : classes_.meetings) flights_.add_meeting(each.members);
+    ranks_.resize(classes_.classes.size());
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
+      Rank& rank = ranks_[r];
+      rank.plan = &plans_[classes_.classes[r].program];
+      rank.costs = &costs.kinds[classes_.classes[r].costs];
+      rank.times.resize(rank.plan->program->tasks.size());
+      rank.done.assign(rank.times.size(), 0);
+      rank.streams.resize(job.streams.size());
+      for (const Channel& channel : rank.plan->channels) rank.channels.push_back(bound(r, channel));
+    }
+  }
+
+  JobTimeline run() {
+    for (Rank& rank : ranks_) touch(rank);
+    settle();
+    while (!queue_.empty() || flights_.next() != Flights::never) {
+      now_ = flights_.next();
+      if (!queue_.empty()) now_ = std::min(now_, queue_.next_instant());
+      flights_.advance(now_);
+      take_ended();
+      while (!queue_.empty() && queue_.next_instant() == now_) handle(queue_.pop());
+      settle();
+    }
+    JobTimeline timeline;
+    timeline.events = events_;
+    timeline.class_of = std::move(classes_.of_rank);
+    for (Rank& rank : ranks_) {
+      if (std::ranges::find(rank.done, 0) != rank.done.end())
+        throw std::invalid_argument("the ranks of the job wait for each other for ever");
+      for (const TaskTimes& at : rank.times) timeline.end = std::max(timeline.end, at.end);
+      timeline.classes.push_back(std::move(rank.times));
+    }
+    return timeline;
+  }
+
+ private:
+  /// Where a channel leads the ranks of a class.
+  InChannel bound(std::uint32_t rank, const Channel& channel) {
+    const auto communicator = static_cast<std::size_t>(channel.communicator);
+    InChannel in;
+    in.at_once = job_.communicators.at(communicator).at_once;
+    in.meeting = classes_.meeting_of[rank][communicator];
+    if (in.meeting == RankClasses::none)
+      throw std::invalid_argument("a rank communicates in a group that it is not in");
+    if (channel.with == Channel::With::group) return in;
+    const std::uint32_t peer =
+        classes_.meetings[in.meeting].members.at(static_cast<std::size_t>(channel.peer));
+    const bool sends = channel.with == Channel::With::to_peer;
+    const auto pair = sends ? std::pair(rank, peer) : std::pair(peer, rank);
+    const auto [found, added] = pairs_.try_emplace({channel.communicator, pair}, none);
+    if (added) found->second = flights_.add_meeting({pair.first, pair.second});
+    in.meeting = found->second;
+    return in;
+  }
+
+  void handle(const Event& event) {
+    ++events_;
+    Rank& rank = ranks_[event.rank];
+    switch (event.kind) {
+      case Event::Kind::wake:
+        return touch(rank);
+      case Event::Kind::kernel_done:
+        if (event.generation == rank.computing.generation) kernel_done(rank);
+        return;
+      case Event::Kind::side_done:
+        return side_done(rank, event.generation);
+    }
+  }
+
+  void take_ended() {
+    for (const Flights::Member& member : flights_.ended) {
+      Rank& rank = ranks_[member.rank];
+      end(rank, member.task);
+      --rank.channels[rank.plan->channel[member.task]].in_flight;
+      --rank.streams[rank.task(member.task).stream].lanes;
+      ++events_;
+    }
+    flights_.ended.clear();
+  }
+
+  /// Starts everything that can start at `now_`, then sets the rates.
+  void settle() {
+    for (std::size_t i = 0; i < touched_.size(); ++i) {  // it grows meanwhile
+      Rank& rank = ranks_[touched_[i]];
+      std::uint32_t before;
+      do {
+        before = rank.progress;
+        advance_host(rank);
+        for (std::uint32_t s = 1; s < rank.streams.size(); ++s) advance(rank, s);
+      } while (rank.progress != before);
+    }
+    set_rates();
+  }
+
+  /// The host issues tasks until it has to wait or computes something itself.
+  void advance_host(Rank& rank) {
+    while (rank.cursor < rank.times.size()) {
+      const program::Task& task = rank.task(rank.cursor);
+      TaskTimes& at = rank.times[rank.cursor];
+      const WorkCost& cost = rank.costs->works[task.work];
+      if (task.stream == 0) {
+        if (!ready(rank, rank.cursor)) return;
+        for (const std::uint32_t earlier : rank.plan->program->waits_for(rank.cursor))
+          rank.host_clock = std::max(rank.host_clock, rank.times[earlier].end);
+        if (cost.work > Duration::zero()) {
+          if (rank.kernel != none) return;
+          const Instant begin = rank.host_clock + cost.host;
+          if (begin > now_) return wake(rank, rank.wake, begin);
+          at.issued = rank.host_clock;
+          at.enqueued = at.start = now_;  // later than `begin` if the device was busy
+          rank.kernel = rank.cursor;
+          compute(rank, cost.work);
+          return;
+        }
+      }
+      at.issued = rank.host_clock;
+      rank.host_clock += cost.host;
+      at.enqueued = rank.host_clock;
+      if (task.stream == 0) {
+        at.start = at.issued;
+        at.end = at.enqueued;
+        rank.done[rank.cursor] = 1;
+      }
+      ++rank.cursor;
+    }
+  }
+
+  /// The stream begins its next task, if that can begin.
+  void advance(Rank& rank, std::uint32_t stream) {
+    OnStream& on = rank.streams[stream];
+    const std::vector<std::uint32_t>& tasks = rank.plan->of_stream[stream];
+    if (on.next == tasks.size() || tasks[on.next] >= rank.cursor) return;
+    const std::uint32_t next = tasks[on.next];
+    const program::Stream& its = job_.streams[stream];
+    const std::uint8_t channel = rank.plan->channel[next];
+    if (channel == no_channel && !its.beside) return start_kernel(rank, on, next);
+    if (on.lanes == its.lanes || !ready(rank, next)) return;
+    const Instant taken_up = rank.times[next].enqueued + rank.cost(next).take_up;
+    if (taken_up > now_) return wake(rank, on.wake, taken_up);
+    if (channel == no_channel) {
+      if (its.halts && rank.halting != none) return;
+      ++on.next;
+      ++on.lanes;
+      return begin_beside(rank, next, its.halts);
+    }
+    InChannel& in = rank.channels[channel];
+    if (in.in_flight == in.at_once || rank.plan->serial[next] != in.taken) return;
+    ++on.next;
+    ++on.lanes;
+    ++in.taken;
+    ++in.in_flight;
+    ++rank.progress;
+    flights_.arrive(in.meeting, rank.plan->serial[next], {index_of(rank), next}, rank.cost(next),
+                    now_);
+    for (const Flights::Member& member : flights_.begun) {
+      ranks_[member.rank].times[member.task].start = now_;
+      touch(ranks_[member.rank]);
+    }
+    flights_.begun.clear();
+  }
+
+  void start_kernel(Rank& rank, OnStream& on, std::uint32_t next) {
+    if (rank.kernel != none || !ready(rank, next)) return;
+    TaskTimes& at = rank.times[next];
+    const WorkCost& cost = rank.cost(next);
+    const Instant launched = at.issued + cost.first_launch;
+    if (launched > now_) return wake(rank, on.wake, launched);
+    at.start = now_;
+    rank.kernel = next;
+    ++on.next;
+    if (cost.work == Duration::zero()) return kernel_done(rank);
+    compute(rank, cost.work);
+  }
+
+  void begin_beside(Rank& rank, std::uint32_t index, bool halts) {
+    if (halts) rank.halting = index;
+    TaskTimes& at = rank.times[index];
+    at.start = now_;
+    ++rank.progress;
+    const WorkCost& cost = rank.cost(index);
+    queue_.push(std::max(now_ + cost.work, at.enqueued + cost.last_launch),
+                {Event::Kind::side_done, index_of(rank), index});
+    touch(rank);
+  }
+
+  void side_done(Rank& rank, std::uint32_t index) {
+    if (rank.halting == index) rank.halting = none;
+    --rank.streams[rank.task(index).stream].lanes;
+    end(rank, index);
+  }
+
+  void end(Rank& rank, std::uint32_t index) {
+    rank.times[index].end = now_;
+    rank.done[index] = 1;
+    ++rank.progress;
+    touch(rank);
+  }
+
+  /// Work begins; its slowdown and its completion are set with all others, once this instant has
+  /// settled.
+  void compute(Rank& rank, Duration work) {
+    rank.computing.begin(work, now_);
+    rank.fresh = true;
+    ++rank.progress;
+    set_active(rank, true);
+  }
+
+  void kernel_done(Rank& rank) {
+    const std::uint32_t index = rank.kernel;
+    const Duration last_launch = rank.cost(index).last_launch;
+    const bool is_hosts = rank.task(index).stream == 0;
+    const Instant launched = rank.times[index].enqueued + last_launch;
+    if (!is_hosts && now_ < launched) {
+      // The host is behind: the last of these launches has not run yet. The short kernels of the
+      // run and the gaps between them are spread over all of it, so to a collective it stays
+      // active.
+      touch(rank);
+      rank.draining = true;
+      set_active(rank, true);  // a run of no length never was
+      ++rank.computing.generation;
+      queue_.push(launched, {Event::Kind::kernel_done, index_of(rank), rank.computing.generation});
+      return;
+    }
+    set_active(rank, false);
+    if (is_hosts) {
+      rank.host_clock = now_;
+      ++rank.cursor;
+    }
+    rank.kernel = none;
+    rank.draining = false;
+    end(rank, index);
+  }
+
+  /// Sets how collectives and kernels slow each other from now on. Only the touched ranks, to which
+  /// something happened at this instant, can have changed.
+  void set_rates() {
+    for (const std::uint32_t r : touched_) {
+      Rank& rank = ranks_[r];
+      rank.touched = false;
+      if (!rank.active || rank.draining) continue;
+      double slowdown = 1;
+      if (rank.halting != none)
+        slowdown = standstill;
+      else if (flights_.stands(r))
+        slowdown = flights_.felt(r, rank.cost(rank.kernel));
+      if (slowdown != rank.computing.slowdown)
+        rank.computing.change(slowdown, now_);
+      else if (!rank.fresh)
+        continue;
+      rank.fresh = false;
+      if (slowdown == standstill) continue;
+      queue_.push(rank.computing.end(), {Event::Kind::kernel_done, r, rank.computing.generation});
+    }
+    touched_.clear();
+    flights_.settle(now_);
+  }
+
+  void set_active(Rank& rank, bool active) {
+    if (rank.active == active) return;
+    rank.active = active;
+    flights_.computes(index_of(rank), active);
+  }
+
+  void touch(Rank& rank) {
+    if (rank.touched) return;
+    rank.touched = true;
+    touched_.push_back(index_of(rank));
+  }
+
+  static bool ready(const Rank& rank, std::uint32_t index) {
+    for (const std::uint32_t earlier : rank.plan->program->waits_for(index))
+      if (!rank.done[earlier]) return false;
+    return true;
+  }
+
+  void wake(const Rank& rank, Instant& latest, Instant at) {
+    if (latest == at) return;
+    latest = at;
+    queue_.push(at, {Event::Kind::wake, index_of(rank), 0});
+  }
+
+  std::uint32_t index_of(const Rank& rank) const {
+    return static_cast<std::uint32_t>(&rank - ranks_.data());
+  }
+
+  const program::Job& job_;
+  RankClasses classes_;
+  Flights flights_;
+  std::vector<Plan> plans_;
+  std::vector<Rank> ranks_;
+  /// Of senders and receivers: (communicator, (sender, receiver)).
+  std::map<std::pair<std::int16_t, std::pair<std::uint32_t, std::uint32_t>>, std::uint32_t> pairs_;
+  EventQueue<Event> queue_;
+  std::uint64_t events_ = 0;
+  Instant now_{};
+  std::vector<std::uint32_t> touched_;  // ranks to look at before time goes on
+};
+
+void check_costs(const program::Job& job, const JobCosts& costs) {
+  if (job.ranks() == 0) throw std::invalid_argument("there is no rank to simulate");
+  if (job.beside) throw std::invalid_argument("what runs beside a job is measured, not simulated");
+  const bool fits =
+      costs.of_rank.size() == job.ranks() &&
+      std::ranges::all_of(
+          costs.kinds, [&](const Costs& each) { return each.works.size() == job.works.size(); }) &&
+      std::ranges::all_of(costs.of_rank,
+                          [&](std::uint16_t each) { return each < costs.kinds.size(); });
+  if (!fits) throw std::invalid_argument("the costs are of another job");
+}
+
+}  // namespace
+
+JobTimeline simulate(const program::Job& job, const JobCosts& costs) {
+  check_costs(job, costs);
+  return Engine(job, costs).run();
+}
+
+}  // namespace ddpsim
