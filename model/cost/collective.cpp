@@ -65,6 +65,9 @@ RingLaw ring_law(const Cluster& cluster) {
   RingLaw ring{cluster.ranks(), cluster.intra_node.latency, cluster.intra_node.bandwidth};
   if (cluster.nodes > 1) {
     const Link& network = cluster.inter_node;
+    // A measured table's law is of the ring as a whole, over however many NICs.
+    if (!network.all_reduce.empty() && network.kind == LinkKind::plain)
+      return {cluster.ranks(), network.latency, network.bandwidth, 1, CollectiveBound::nic};
     ring.nics = nics_per_node(cluster);
     const Bandwidth between{network.bandwidth.bytes_per_second * ring.nics};
     ring.latency = std::max(ring.latency, network.latency);

@@ -247,7 +247,8 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
           const Port& port = ports[i];
           const bool inside_node = i == 0;
           if (inside_node && nvls)
-            reached[i] = port.rate * constants.nvls * nvls_of_hopper(system_);
+            reached[i] = port.rate * constants.nvls * nvls_of_hopper(system_) *
+                         (port.carries > 0 ? port.carries / carried(port.kind, constants) : 1);
           else if (inside_node && through_host(cluster) && !(port.carries > 0))
             reached[i] = data_share[p] * reached_through_host(cluster, port, constants);
           else

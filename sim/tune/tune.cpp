@@ -371,8 +371,10 @@ class Tuner {
     alone.strategy = Strategy::none;
     const StepMetrics passes = predict(model_, alone).metrics;
     const bool optimizer = !updates_parameters(training_.comm_hook.kind);
+    const std::optional<Duration> transfers = bound_of_transfers();
+    tuning.bound_of_passes = !transfers;
     tuning.lower_bound = std::max(optimizer ? passes.step : passes.forward + passes.backward,
-                                  bound_of_transfers().value_or(Duration::zero()));
+                                  transfers.value_or(Duration::zero()));
     if (!one_type_) return;
     std::vector<Ends> starts;
     for (const Choice* each :

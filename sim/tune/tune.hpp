@@ -78,8 +78,10 @@ struct Advice {
 struct Tuning {
   Duration without{};      ///< the step without communication
   Duration lower_bound{};  ///< no contiguous partition is faster (lower_bound.hpp)
-  Choice standard;         ///< DDP's defaults: 1 MiB, then 25 MiB
-  Choice given;            ///< what the scenario says
+  /// The bound is the step's passes alone: nothing is known of what collectives add to them.
+  bool bound_of_passes = false;
+  Choice standard;  ///< DDP's defaults: 1 MiB, then 25 MiB
+  Choice given;     ///< what the scenario says
   Choice one_bucket, per_parameter;
   std::optional<Choice> merged;  ///< MG-WFBP's rule; none where gradients are of several types
   std::vector<Choice> caps;      ///< all, the first cap as it is where one is given; growing

@@ -2,6 +2,7 @@
 // clear line and exit code 2, or bounded memory.
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include "tests/tools/kineto_trace.hpp"

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "tests/tools/nccl_tests_text.hpp"
 #include "tests/tools/program.hpp"

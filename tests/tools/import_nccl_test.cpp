@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "model/cost/collective.hpp"
 #include "scenarios/reader/cluster/link_reader.hpp"

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tests/not_run.hpp"

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tests/tools/program.hpp"

@@ -514,7 +514,9 @@ TEST_CASE("without a model, ranks on CPUs do not say what the slowest of them co
   REQUIRE(second.code == 0);
   const Calibration calibration = read_calibration(scratch.path("profile/calibration.yaml"));
   CHECK(calibration.slowest_rank == 1);
-  CHECK(calibration.all_reduce.size() == 5);
+  // Beside other programs the time may not do for the last sizes.
+  const bool was_short = first.err.find("are left out") != std::string::npos;
+  CHECK((calibration.all_reduce.size() == 5) != was_short);
 }
 
 TEST_CASE("under torchrun the command, and three lines of a loop, are run by two real ranks",

@@ -87,16 +87,25 @@ std::vector<Fact> compute_facts(const Scenario& scenario) {
           plain_fact("optimizer", std::string(name_of(scenario.optimizer)))};
 }
 
+/// How collectives run, where the scenario says so.
+std::string key_of(const Cluster& cluster) {
+  const auto number = [](const auto& value) { return value ? static_cast<int>(*value) : -1; };
+  return fmt::format("{} {} {} {}", static_cast<int>(cluster.collectives),
+                     number(cluster.forced.algorithm), number(cluster.forced.protocol),
+                     number(cluster.forced.channels));
+}
+
 std::vector<Fact> communication_facts(const CalibratedCluster& cluster) {
   const int nodes = cluster.nodes;
   std::string ranks = fmt::format("{}", cluster.ranks());
   if (nodes > 1) ranks += fmt::format(" on {} nodes", nodes);
   const Link& link = deciding_link(cluster);
   const std::string name = is_unnamed(link.name) ? "of the scenario" : link.name;
-  return {
-      {"ranks", ranks, fmt::format("{} {}", nodes, to_string(cluster.ranks_per_node))},
-      {"link", cluster.ranks() > 1 ? name : "",
-       fmt::format("{} {} {}", link.name, link.bandwidth.bytes_per_second, link.latency.count())}};
+  return {{"ranks", ranks, fmt::format("{} {}", nodes, to_string(cluster.ranks_per_node))},
+          {"link", cluster.ranks() > 1 ? name : "",
+           fmt::format("{} {} {} {} {}", link.name, link.bandwidth.bytes_per_second,
+                       link.latency.count(), link.carries, link.nics)},
+          {"collectives", "of the file", key_of(cluster)}};
 }
 
 /// The rows that a scenario's fit is made of: the first of each strategy that calibrates.

@@ -101,7 +101,7 @@ std::vector<std::string> larger_devices(Bytes peak) {
   std::vector<std::pair<std::int64_t, std::string>> found;
   for (const std::string& name : catalogue_names(device_entries)) {
     const Device device = read_device(Yaml::of_text(name));
-    if (device.compute_capability > 0 && fits(peak, device.memory))
+    if (!device.synchronous && fits(peak, device.memory))
       found.emplace_back(device.memory.count, name);
   }
   std::sort(found.begin(), found.end());

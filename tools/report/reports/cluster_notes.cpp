@@ -386,13 +386,14 @@ void add_unused_collectives(std::vector<std::string>& notes, const CalibratedClu
         "algorithm, protocol and channels of cluster.collectives are not used: all-reduces are "
         "those that {} measured, which have them in them; law: nccl leaves the measurement out",
         measured));
-  if (law != "nccl") return;
+  if (law == "table") return;
   // `import nccl-tests` writes no kind, and fits the bandwidth to a ring of all ranks.
-  const bool fitted = !calibrated && link.kind == LinkKind::plain && cluster.nodes > 1;
+  const bool fitted =
+      law == "nccl" && !calibrated && link.kind == LinkKind::plain && cluster.nodes > 1;
   notes.push_back(fmt::format(
-      "the measured all-reduces of {} are left out, as cluster.collectives says law: nccl{}; law: "
+      "the measured all-reduces of {} are left out, as cluster.collectives says law: {}{}; law: "
       "auto takes them",
-      measured,
+      measured, law,
       fitted ? fmt::format(", and its {} are taken for each NIC, though a log of nccl-tests tells "
                            "what the whole ring carries",
                            to_string(link.bandwidth))

@@ -66,9 +66,14 @@ Listing clusters() {
         column("inter_node"), counted("NICs"), column("line rate of each"), source}}};
   for (const ReadyCluster& ready : list_clusters(&listing.left_out)) {
     const Cluster& cluster = ready.cluster;
-    listing.table.add({ready.name, cluster.device.name, ranks_value(cluster.ranks_per_node),
-                       cluster.intra_node.name, cluster.inter_node.name, nics_per_node(cluster),
-                       to_string(cluster.inter_node.bandwidth), ready.source});
+    const Link& network = cluster.inter_node;
+    // A measured table's bandwidth is what the whole ring carries, over however many NICs.
+    const bool measured = !network.all_reduce.empty() && network.kind == LinkKind::plain;
+    listing.table.add(
+        {ready.name, cluster.device.name, ranks_value(cluster.ranks_per_node),
+         cluster.intra_node.name, network.name,
+         measured && network.nics == 0 ? FieldValue() : FieldValue(nics_per_node(cluster)),
+         measured ? FieldValue() : FieldValue(to_string(network.bandwidth)), ready.source});
   }
   return listing;
 }

@@ -25,7 +25,13 @@ namespace {
 
 std::string accuracy_text(const Comparison& run) {
   const auto& accuracy = run.knowledge.accuracy;
-  return accuracy ? sentence(*accuracy) + "\n" + bands_text(run) : "";
+  if (!accuracy) return "";
+  std::string text = sentence(*accuracy) + "\n" + bands_text(run);
+  if (run.scenario.measured && !run.priced.fit)
+    text +=
+        "\nThe file's own measured rows are not used: `ddpsim score FILE --laws-only` says how far "
+        "from them these steps are.";
+  return text;
 }
 
 }  // namespace

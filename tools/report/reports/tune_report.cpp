@@ -1,6 +1,7 @@
 #include "tools/report/reports/tune_report.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -212,7 +213,7 @@ std::string verdict(const Tuning& tuning, const TuneOptions& options) {
           "{:.1f} %, "
           "and never more than {:.1f} % from the best cap",
           100 * options.link_uncertainty, 100 * options.compute_uncertainty, 100 * least,
-          100 * most, 100 * tuning.advice.regret);
+          100 * most, std::ceil(1000 * tuning.advice.regret) / 10);
     } else if (tuning.advice.choice.buckets != tuning.best_cap.buckets &&
                options.objective == Objective::step) {
       text += ";\nof the caps within 0.1 % of the best cap it makes the fewest buckets";
@@ -363,10 +364,14 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
   page.add(Paragraph{fmt::format(
       "A step without communication takes {} ms. All {} distinct caps{} were "
       "searched ({} steps simulated){};\nno partition into contiguous buckets "
-      "is faster than the lower bound{}",
+      "is faster than the lower bound{}{}",
       ms_text(tuning.without), tuning.caps.size(),
       tuning.best_pair ? " and all pairs of caps" : ", but no pairs of them,", tuning.evaluated,
       tuning.why_no_pair.empty() ? "" : ": " + tuning.why_no_pair,
+      tuning.bound_of_passes
+          ? ", which here is the step's passes alone: what the comm hook sends is "
+            "not in it, so being over it is no room for improvement"
+          : "",
       tuning.best_partition
           ? ""
           : "; free partitions are not searched where gradients are of several types or sparse")});
