@@ -43,7 +43,7 @@ void Flights::begin(Flight& flight, std::uint32_t number, Instant now) {
 
 void Flights::computes(std::uint32_t rank, bool yes) {
   for (const std::uint32_t meeting : meetings_of_[rank])
-    meetings_[meeting].computing += yes ? 1U : ~0U;
+    meetings_[meeting].computing += yes ? 1 : -1;
   changed_ = changed_ || !transferring_.empty();
 }
 

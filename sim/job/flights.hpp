@@ -55,7 +55,7 @@ class Flights {
   struct Meeting {
     std::vector<std::uint32_t> members;    // ranks
     std::vector<std::uint32_t> flights{};  // of it, begun or not
-    std::uint32_t computing = 0;           // members
+    int computing = 0;                     // members
   };
   struct Flight {
     std::uint32_t meeting = 0, serial = 0;

@@ -78,7 +78,8 @@ struct Advice {
 struct Tuning {
   Duration without{};      ///< the step without communication
   Duration lower_bound{};  ///< no contiguous partition is faster (lower_bound.hpp)
-  /// The bound is the step's passes alone: nothing is known of what collectives add to them.
+  /// The bound is the step's passes alone, as nothing bounds what collectives add to them: with a
+  /// comm hook, and wherever else each step is simulated as a whole.
   bool bound_of_passes = false;
   Choice standard;  ///< DDP's defaults: 1 MiB, then 25 MiB
   Choice given;     ///< what the scenario says

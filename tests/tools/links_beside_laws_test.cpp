@@ -102,13 +102,43 @@ TEST_CASE("laws alone beside measured rows say that these are not used",
   CHECK_THAT(ddpsim({"run", xl_seed}).out, !Catch::Contains(unused));
 }
 
-TEST_CASE("a bound without a comm hook's collectives says so", "[tools][links_beside_laws]") {
-  const std::vector<std::string> plain{"tune", shipped("examples/own-profile.yaml")};
-  std::vector<std::string> hooked = plain;
-  hooked.insert(hooked.end(), {"--set", "training.comm_hook=allreduce"});
-  const char* said = "which here is the step's passes alone";
-  CHECK_THAT(ddpsim(hooked).out, Catch::Contains(said));
-  CHECK_THAT(ddpsim(plain).out, !Catch::Contains(said));
+TEST_CASE("a bound in which no collectives are says so", "[tools][links_beside_laws]") {
+  const auto tuned = [](const std::vector<std::string>& settings) {
+    std::vector<std::string> words{"tune", shipped("examples/own-profile.yaml")};
+    for (const std::string& setting : settings) words.insert(words.end(), {"--set", setting});
+    const Outcome outcome = ddpsim(words);
+    INFO(outcome.err);
+    CHECK(outcome.code == 0);
+    return outcome.out;
+  };
+  const auto says_so = Catch::Contains("the step's passes alone: no collective is in it");
+  CHECK_THAT(tuned({"training.comm_hook=allreduce"}), says_so);
+  CHECK_THAT(tuned({"training.input={time: 100 ms, cores: 1}"}),
+             says_so);  // simulated as a whole, too
+  CHECK_THAT(tuned({}), !says_so);
+}
+
+TEST_CASE("advice is never more from the best cap than it says", "[tools][links_beside_laws]") {
+  const Scratch scratch;
+  scratch.write(
+      "s.yaml",
+      "workload: {model: {family: gpt2, layers: 24, d_model: 1024, d_ff: 4096, heads: 16,\n"
+      "  vocabulary: 50257, positions: 1024}, batch: 8, sequence: 1024, dtype: fp32,\n"
+      "  compute: bf16, optimizer: adamw-fused}\n"
+      "cluster: {system: dgx-h100, nodes: 4, inter_node: ethernet-25g}\n"
+      "training: {micro_batches: 4, no_sync: true}\n");
+  const std::vector<std::string> command{"tune", "s.yaml", "--uncertainty", "10%"};
+  const Outcome table = ddpsim(command, scratch.folder());
+  std::vector<std::string> as_json = command;
+  as_json.insert(as_json.end(), {"--json", "-", "--quiet"});
+  const double regret = ddpsim(as_json, scratch.folder()).json()["regret"];
+  const std::string promise = "and never more than ";
+  const std::size_t at = table.out.find(promise);
+  INFO(table.out);
+  REQUIRE(at != std::string::npos);
+  const double said = std::stod(table.out.substr(at + promise.size()));
+  CHECK(said >= 100 * regret);
+  CHECK(said < 100 * regret + 0.1);
 }
 
 TEST_CASE("devices that hold a step are those of all makers", "[tools][links_beside_laws]") {

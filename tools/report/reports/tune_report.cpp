@@ -369,8 +369,8 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
       tuning.best_pair ? " and all pairs of caps" : ", but no pairs of them,", tuning.evaluated,
       tuning.why_no_pair.empty() ? "" : ": " + tuning.why_no_pair,
       tuning.bound_of_passes
-          ? ", which here is the step's passes alone: what the comm hook sends is "
-            "not in it, so being over it is no room for improvement"
+          ? ", which here is the step's passes alone: no collective is in it, so how far a step is "
+            "over it does not say how much is to be gained"
           : "",
       tuning.best_partition
           ? ""
