@@ -20,22 +20,20 @@
 #include "sim/job/run_job.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <map>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "sim/engine/activity.hpp"
 #include "sim/engine/event_queue.hpp"
 #include "sim/job/flights.hpp"
+#include "sim/job/plan.hpp"
 #include "sim/job/rank_classes.hpp"
 
 namespace ddpsim {
 namespace {
 
-constexpr std::uint32_t none = ~std::uint32_t{0};
-constexpr std::uint8_t no_channel = std::numeric_limits<std::uint8_t>::max();
+constexpr std::uint32_t none = Plan::no_task;
 
 struct Event {
   enum class Kind : std::uint8_t { wake, kernel_done, side_done };
@@ -44,88 +42,16 @@ struct Event {
   std::uint32_t generation = 0;  // side_done: the task
 };
 
-/// What a program communicates in, in the order of issue: with all of a group, or with one of it.
-struct Channel {
-  enum class With : std::uint8_t { group, to_peer, from_peer };
-  std::int16_t communicator = 0, peer = 0;
-  With with = With::group;
-
-  auto operator<=>(const Channel&) const = default;
-};
-
-/// A program as the engine walks it.
-struct Plan {
-  const program::Program* program = nullptr;
-  std::vector<std::vector<std::uint32_t>> of_stream;  // [stream] its tasks
-  std::vector<Channel> channels;
-  std::vector<std::uint8_t> channel;  // [task]
-  std::vector<std::uint32_t> serial;  // [task] of its channel
-};
-
-class Planner {
- public:
-  Planner(const program::Job& job, const program::Program& program) : job_(job) {
-    if (program.rounds != 1)
-      throw std::invalid_argument("a program that is repeated is measured, not simulated");
-    plan_.program = &program;
-    plan_.of_stream.resize(job.streams.size());
-    plan_.channel.reserve(program.tasks.size());
-    plan_.serial.reserve(program.tasks.size());
-    for (std::uint32_t t = 0; t < program.tasks.size(); ++t) add(t);
-  }
-
-  Plan run() { return std::move(plan_); }
-
- private:
-  void add(std::uint32_t index) {
-    const program::Task& task = plan_.program->tasks[index];
-    for (const std::uint32_t earlier : plan_.program->waits_for(index))
-      if (earlier >= index) throw std::invalid_argument("a task waits for a later one");
-    plan_.of_stream.at(task.stream).push_back(index);
-    const auto channel = channel_of(job_.deed_of(task).action);
-    if (!channel) {
-      plan_.channel.push_back(no_channel);
-      plan_.serial.push_back(0);
-      return;
-    }
-    if (task.stream == 0) throw std::invalid_argument("a host enqueues collectives on a stream");
-    const auto [number, added] =
-        numbers_.try_emplace(*channel, static_cast<std::uint8_t>(plan_.channels.size()));
-    if (added) {
-      if (plan_.channels.size() == no_channel)
-        throw std::invalid_argument("a program communicates in at most 254 ways");
-      plan_.channels.push_back(*channel);
-      counts_.push_back(0);
-    }
-    plan_.channel.push_back(number->second);
-    plan_.serial.push_back(counts_[number->second]++);
-  }
-
-  static std::optional<Channel> channel_of(const program::Action& action) {
-    if (const auto* collective = std::get_if<program::Collective>(&action))
-      return Channel{collective->communicator, 0, Channel::With::group};
-    if (const auto* send = std::get_if<program::Send>(&action))
-      return Channel{send->communicator, send->peer, Channel::With::to_peer};
-    if (const auto* receive = std::get_if<program::Receive>(&action))
-      return Channel{receive->communicator, receive->peer, Channel::With::from_peer};
-    return std::nullopt;
-  }
-
-  const program::Job& job_;
-  Plan plan_;
-  std::map<Channel, std::uint8_t> numbers_;
-  std::vector<std::uint32_t> counts_;  // [channel]
-};
-
 /// How far a rank is on a stream.
 struct OnStream {
-  std::uint32_t next = 0;   // place in Plan::of_stream
-  std::uint32_t lanes = 0;  // that are taken
-  Instant wake{};           // the latest; spares double ones
+  const std::uint32_t* next = nullptr;  // in Plan::of_stream
+  std::uint32_t lanes = 0;              // that are taken
+  Instant wake{};                       // the latest; spares double ones
 };
 
 /// How far a rank is in a channel.
 struct InChannel {
+  const std::uint32_t* next = nullptr;  // in Plan::of_channel
   std::uint32_t meeting = none;
   std::uint32_t taken = 0, in_flight = 0, at_once = 1;
 };
@@ -143,11 +69,12 @@ struct Rank {
   std::uint32_t kernel = none;   // the task the device (or the host itself) computes
   std::uint32_t halting = none;  // the task for which kernels stand still
   Activity computing;
-  std::uint32_t progress = 0;  // counts what ended or began, so that settling knows when to stop
-  bool active = false;         // a kernel is on its way
-  bool draining = false;       // its work is done, its last launch is not
-  bool fresh = false;    // what it computes began at this instant: no completion scheduled yet
-  bool touched = false;  // in Engine::touched_
+  bool look_again = false;  // at its host and streams: what one of them did may let another begin
+  bool active = false;      // a kernel is on its way
+  bool told = false;        // what Engine::flights_ knows of `active`
+  bool draining = false;    // its work is done, its last launch is not
+  bool fresh = false;       // what it computes began at this instant: no completion scheduled yet
+  bool touched = false;     // in Engine::touched_
 
   const program::Task& task(std::uint32_t index) const { return plan->program->tasks[index]; }
   const WorkCost& cost(std::uint32_t index) const { return costs->works[task(index).work]; }
@@ -156,19 +83,23 @@ struct Rank {
 class Engine {
  public:
   Engine(const program::Job& job, const JobCosts& costs)
-      : job_(job), classes_(classes_of(job, costs.of_rank)), flights_(classes_.classes.size()) {
-    for (const program::Program& program : job.programs)
-      plans_.push_back(Planner(job, program).run());
+      : job_(job),
+        classes_(classes_of(job, costs.of_rank)),
+        flights_(classes_.classes.size()),
+        plans_(plans_of(job)) {
     for (const RankClasses::Meeting& each : classes_.meetings) flights_.add_meeting(each.members);
     ranks_.resize(classes_.classes.size());
     for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
       Rank& rank = ranks_[r];
-      rank.plan = &plans_[classes_.classes[r].program];
+      rank.plan = &plans_.of_program[classes_.classes[r].program];
       rank.costs = &costs.kinds[classes_.classes[r].costs];
       rank.times.resize(rank.plan->program->tasks.size());
       rank.done.assign(rank.times.size(), 0);
-      rank.streams.resize(job.streams.size());
-      for (const Channel& channel : rank.plan->channels) rank.channels.push_back(bound(r, channel));
+      for (const auto& tasks : rank.plan->of_stream) rank.streams.push_back({tasks.data()});
+      for (std::size_t c = 0; c < plans_.channels.size(); ++c) {
+        const std::uint32_t* first = rank.plan->of_channel[c].data();
+        rank.channels.push_back(*first == none ? InChannel{} : bound(r, plans_.channels[c], first));
+      }
     }
   }
 
@@ -197,9 +128,10 @@ class Engine {
 
  private:
   /// Where a channel leads the ranks of a class.
-  InChannel bound(std::uint32_t rank, const Channel& channel) {
+  InChannel bound(std::uint32_t rank, const Channel& channel, const std::uint32_t* first) {
     const auto communicator = static_cast<std::size_t>(channel.communicator);
     InChannel in;
+    in.next = first;
     in.at_once = job_.communicators.at(communicator).at_once;
     in.meeting = classes_.meeting_of[rank][communicator];
     if (in.meeting == RankClasses::none)
@@ -244,12 +176,13 @@ class Engine {
   void settle() {
     for (std::size_t i = 0; i < touched_.size(); ++i) {  // it grows meanwhile
       Rank& rank = ranks_[touched_[i]];
-      std::uint32_t before;
       do {
-        before = rank.progress;
+        rank.look_again = false;
         advance_host(rank);
-        for (std::uint32_t s = 1; s < rank.streams.size(); ++s) advance(rank, s);
-      } while (rank.progress != before);
+        for (std::uint32_t s = 1; s < rank.streams.size(); ++s)
+          while (advance(rank, s)) {
+          }
+      } while (rank.look_again);
     }
     set_rates();
   }
@@ -267,7 +200,10 @@ class Engine {
         if (cost.work > Duration::zero()) {
           if (rank.kernel != none) return;
           const Instant begin = rank.host_clock + cost.host;
-          if (begin > now_) return wake(rank, rank.wake, begin);
+          if (begin > now_) {
+            wake(rank, rank.wake, begin);
+            return;
+          }
           at.issued = rank.host_clock;
           at.enqueued = at.start = now_;  // later than `begin` if the device was busy
           rank.kernel = rank.cursor;
@@ -287,33 +223,35 @@ class Engine {
     }
   }
 
-  /// The stream begins its next task, if that can begin.
-  void advance(Rank& rank, std::uint32_t stream) {
+  /// The stream begins its next task, if that can begin; and says whether another may.
+  bool advance(Rank& rank, std::uint32_t stream) {
     OnStream& on = rank.streams[stream];
-    const std::vector<std::uint32_t>& tasks = rank.plan->of_stream[stream];
-    if (on.next == tasks.size() || tasks[on.next] >= rank.cursor) return;
-    const std::uint32_t next = tasks[on.next];
+    const std::uint32_t next = *on.next;
+    if (next >= rank.cursor) return false;
     const program::Stream& its = job_.streams[stream];
-    const std::uint8_t channel = rank.plan->channel[next];
-    if (channel == no_channel && !its.beside) return start_kernel(rank, on, next);
-    if (on.lanes == its.lanes || !ready(rank, next)) return;
+    const std::uint16_t channel = rank.plan->channel[next];
+    if (channel == Plan::no_channel && !its.beside) return start_kernel(rank, on, next);
+    if (on.lanes == its.lanes || !ready(rank, next)) return false;
     const Instant taken_up = rank.times[next].enqueued + rank.cost(next).take_up;
     if (taken_up > now_) return wake(rank, on.wake, taken_up);
-    if (channel == no_channel) {
-      if (its.halts && rank.halting != none) return;
-      ++on.next;
-      ++on.lanes;
-      return begin_beside(rank, next, its.halts);
+    if (channel == Plan::no_channel) {
+      if (its.halts && rank.halting != none) return false;
+      begin_beside(rank, next, its.halts);
+    } else {
+      InChannel& in = rank.channels[channel];
+      if (in.in_flight == in.at_once || next != *in.next) return false;
+      arrive(rank, in, next);
     }
-    InChannel& in = rank.channels[channel];
-    if (in.in_flight == in.at_once || rank.plan->serial[next] != in.taken) return;
     ++on.next;
     ++on.lanes;
-    ++in.taken;
+    return true;
+  }
+
+  void arrive(Rank& rank, InChannel& in, std::uint32_t task) {
+    ++in.next;
     ++in.in_flight;
-    ++rank.progress;
-    flights_.arrive(in.meeting, rank.plan->serial[next], {index_of(rank), next}, rank.cost(next),
-                    now_);
+    rank.look_again = true;  // the next of the channel may stand on another stream
+    flights_.arrive(in.meeting, in.taken++, {index_of(rank), task}, rank.cost(task), now_);
     for (const Flights::Member& member : flights_.begun) {
       ranks_[member.rank].times[member.task].start = now_;
       touch(ranks_[member.rank]);
@@ -321,8 +259,8 @@ class Engine {
     flights_.begun.clear();
   }
 
-  void start_kernel(Rank& rank, OnStream& on, std::uint32_t next) {
-    if (rank.kernel != none || !ready(rank, next)) return;
+  bool start_kernel(Rank& rank, OnStream& on, std::uint32_t next) {
+    if (rank.kernel != none || !ready(rank, next)) return false;
     TaskTimes& at = rank.times[next];
     const WorkCost& cost = rank.cost(next);
     const Instant launched = at.issued + cost.first_launch;
@@ -330,15 +268,17 @@ class Engine {
     at.start = now_;
     rank.kernel = next;
     ++on.next;
-    if (cost.work == Duration::zero()) return kernel_done(rank);
-    compute(rank, cost.work);
+    if (cost.work == Duration::zero())
+      kernel_done(rank);
+    else
+      compute(rank, cost.work);
+    return rank.kernel == none;
   }
 
   void begin_beside(Rank& rank, std::uint32_t index, bool halts) {
     if (halts) rank.halting = index;
     TaskTimes& at = rank.times[index];
     at.start = now_;
-    ++rank.progress;
     const WorkCost& cost = rank.cost(index);
     queue_.push(std::max(now_ + cost.work, at.enqueued + cost.last_launch),
                 {Event::Kind::side_done, index_of(rank), index});
@@ -354,7 +294,7 @@ class Engine {
   void end(Rank& rank, std::uint32_t index) {
     rank.times[index].end = now_;
     rank.done[index] = 1;
-    ++rank.progress;
+    rank.look_again = true;
     touch(rank);
   }
 
@@ -363,8 +303,7 @@ class Engine {
   void compute(Rank& rank, Duration work) {
     rank.computing.begin(work, now_);
     rank.fresh = true;
-    ++rank.progress;
-    set_active(rank, true);
+    rank.active = true;
   }
 
   void kernel_done(Rank& rank) {
@@ -378,12 +317,12 @@ class Engine {
       // active.
       touch(rank);
       rank.draining = true;
-      set_active(rank, true);  // a run of no length never was
+      rank.active = true;  // a run of no length never was
       ++rank.computing.generation;
       queue_.push(launched, {Event::Kind::kernel_done, index_of(rank), rank.computing.generation});
       return;
     }
-    set_active(rank, false);
+    rank.active = false;
     if (is_hosts) {
       rank.host_clock = now_;
       ++rank.cursor;
@@ -399,6 +338,10 @@ class Engine {
     for (const std::uint32_t r : touched_) {
       Rank& rank = ranks_[r];
       rank.touched = false;
+      if (rank.active != rank.told) {
+        rank.told = rank.active;
+        flights_.computes(r, rank.told);
+      }
       if (!rank.active || rank.draining) continue;
       double slowdown = 1;
       if (rank.halting != none)
@@ -417,12 +360,6 @@ class Engine {
     flights_.settle(now_);
   }
 
-  void set_active(Rank& rank, bool active) {
-    if (rank.active == active) return;
-    rank.active = active;
-    flights_.computes(index_of(rank), active);
-  }
-
   void touch(Rank& rank) {
     if (rank.touched) return;
     rank.touched = true;
@@ -435,10 +372,12 @@ class Engine {
     return true;
   }
 
-  void wake(const Rank& rank, Instant& latest, Instant at) {
-    if (latest == at) return;
+  /// The rank is looked at again. Nothing begins before: false.
+  bool wake(const Rank& rank, Instant& latest, Instant at) {
+    if (latest == at) return false;
     latest = at;
     queue_.push(at, {Event::Kind::wake, index_of(rank), 0});
+    return false;
   }
 
   std::uint32_t index_of(const Rank& rank) const {
@@ -448,7 +387,7 @@ class Engine {
   const program::Job& job_;
   RankClasses classes_;
   Flights flights_;
-  std::vector<Plan> plans_;
+  Plans plans_;
   std::vector<Rank> ranks_;
   /// Of senders and receivers: (communicator, (sender, receiver)).
   std::map<std::pair<std::int16_t, std::pair<std::uint32_t, std::uint32_t>>, std::uint32_t> pairs_;
