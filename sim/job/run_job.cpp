@@ -69,7 +69,7 @@ struct Rank {
   std::uint32_t kernel = none;   // the task the device (or the host itself) computes
   std::uint32_t halting = none;  // the task for which kernels stand still
   Activity computing;
-  bool look_again = false;  // at its host and streams: what one of them did may let another begin
+  bool look_again = false;  // at its host and all streams
   bool active = false;      // a kernel is on its way
   bool told = false;        // what Engine::flights_ knows of `active`
   bool draining = false;    // its work is done, its last launch is not
@@ -176,15 +176,21 @@ class Engine {
   void settle() {
     for (std::size_t i = 0; i < touched_.size(); ++i) {  // it grows meanwhile
       Rank& rank = ranks_[touched_[i]];
-      do {
-        rank.look_again = false;
-        advance_host(rank);
-        for (std::uint32_t s = 1; s < rank.streams.size(); ++s)
-          while (advance(rank, s)) {
-          }
-      } while (rank.look_again);
+      while (begin_in_order(rank)) {
+      }
     }
     set_rates();
+  }
+
+  /// The host's goes first, then the streams' by their numbers. True as soon as something ended
+  /// that took no time, or a stream may begin that was looked at before.
+  bool begin_in_order(Rank& rank) {
+    rank.look_again = false;
+    advance_host(rank);
+    for (std::uint32_t s = 1; s < rank.streams.size(); ++s)
+      while (advance(rank, s))
+        if (rank.look_again) return true;
+    return false;
   }
 
   /// The host issues tasks until it has to wait or computes something itself.
@@ -229,9 +235,10 @@ class Engine {
     const std::uint32_t next = *on.next;
     if (next >= rank.cursor) return false;
     const program::Stream& its = job_.streams[stream];
+    if (on.lanes == its.lanes) return false;
     const std::uint16_t channel = rank.plan->channel[next];
-    if (channel == Plan::no_channel && !its.beside) return start_kernel(rank, on, next);
-    if (on.lanes == its.lanes || !ready(rank, next)) return false;
+    if (channel == Plan::no_channel && !its.beside) return start_kernel(rank, stream, next);
+    if (!ready(rank, next)) return false;
     const Instant taken_up = rank.times[next].enqueued + rank.cost(next).take_up;
     if (taken_up > now_) return wake(rank, on.wake, taken_up);
     if (channel == Plan::no_channel) {
@@ -259,8 +266,9 @@ class Engine {
     flights_.begun.clear();
   }
 
-  bool start_kernel(Rank& rank, OnStream& on, std::uint32_t next) {
+  bool start_kernel(Rank& rank, std::uint32_t stream, std::uint32_t next) {
     if (rank.kernel != none || !ready(rank, next)) return false;
+    OnStream& on = rank.streams[stream];
     TaskTimes& at = rank.times[next];
     const WorkCost& cost = rank.cost(next);
     const Instant launched = at.issued + cost.first_launch;
@@ -268,11 +276,12 @@ class Engine {
     at.start = now_;
     rank.kernel = next;
     ++on.next;
+    ++on.lanes;
     if (cost.work == Duration::zero())
       kernel_done(rank);
     else
       compute(rank, cost.work);
-    return rank.kernel == none;
+    return on.lanes < job_.streams[stream].lanes;
   }
 
   void begin_beside(Rank& rank, std::uint32_t index, bool halts) {
@@ -326,6 +335,8 @@ class Engine {
     if (is_hosts) {
       rank.host_clock = now_;
       ++rank.cursor;
+    } else {
+      --rank.streams[rank.task(index).stream].lanes;
     }
     rank.kernel = none;
     rank.draining = false;

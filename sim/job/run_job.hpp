@@ -38,7 +38,8 @@ struct JobTimeline {
 /// order of issue, and at most `at_once` of them are under way. The k-th send of a pair of ranks
 /// meets the k-th receive. Everything else computes: on the host, and on streams that are not
 /// `beside`, one thing at a time; on a stream that is, at full speed. Where such a stream `halts`,
-/// the rank's kernels stand still meanwhile, and of these there is one at a time. While a kernel
+/// the rank's kernels stand still meanwhile, and of these there is one at a time. Of what could
+/// begin at the same instant the host's goes first, then the streams' by their numbers. While a kernel
 /// and a collective are active on a rank both run slower by the collective's WorkCost::beside,
 /// re-evaluated whenever either starts or ends; a rank that has arrived holds its SMs while it
 /// waits for the others. A run of launches the host has not finished enqueueing counts as active to

@@ -29,6 +29,7 @@ class Translator {
   Job run() {
     job_.labels = {""};
     job_.works = schedule_.works;
+    nothing_ = static_cast<std::uint32_t>(job_.works.size());
     job_.works.emplace_back();
     job_.passes = schedule_.passes;
     add_streams();
@@ -39,20 +40,46 @@ class Translator {
       if (task.micro_batch != micro_batch_) begin_micro_batch(task.micro_batch);
       job_.own.deeds.push_back({action_of(t, task), origin_of(task)});
     }
+    wait_ = static_cast<std::uint32_t>(job_.own.deeds.size());
+    job_.own.deeds.push_back({Wait{}, {}});
     add_programs();
     return std::move(job_);
   }
 
  private:
+  /// Streams as a device has them: of those that communicate one for each queue of collectives. A
+  /// hook's kernels halt the others, on whichever stream they stand.
   void add_streams() {
+    for (const ddpsim::Work& work : schedule_.works)
+      queues_ = std::max<std::uint8_t>(queues_, work.communicator + 1);
+    const auto lanes = static_cast<std::uint8_t>(schedule_.collectives_at_once);
     for (const ddpsim::Stream stream : all_streams) {
-      program::Stream& added = job_.streams.emplace_back();
-      added.name = std::string(name_of(stream));
-      if (stream == ddpsim::Stream::communication)
-        added.lanes = static_cast<std::uint8_t>(schedule_.collectives_at_once);
-      added.beside = stream != ddpsim::Stream::host && stream != ddpsim::Stream::compute;
-      added.halts = stream == ddpsim::Stream::aside;
+      const bool communicates = stream == ddpsim::Stream::communication;
+      const bool beside = stream != ddpsim::Stream::host && stream != ddpsim::Stream::compute;
+      const bool halts = communicates || stream == ddpsim::Stream::aside;
+      const std::string name(name_of(stream));
+      for (int queue = 0; queue < (communicates ? queues_ : 1); ++queue)
+        job_.streams.push_back({queue == 0 ? name : fmt::format("{} {}", name, queue), beside,
+                                halts, communicates ? lanes : std::uint8_t{1}});
     }
+  }
+
+  std::uint8_t stream_of(const ddpsim::Task& task) const {
+    int number = static_cast<int>(task.stream);
+    if (task.stream == ddpsim::Stream::communication)
+      number += schedule_.work_of(task).communicator;
+    else if (task.stream > ddpsim::Stream::communication)
+      number += queues_ - 1;
+    return static_cast<std::uint8_t>(number);
+  }
+
+  /// What is handed over is priced by itself.
+  std::uint32_t work_of(const ddpsim::Task& task) {
+    if (!task.handed_over) return task.work;
+    const auto [found, added] =
+        handed_over_.try_emplace(task.work, static_cast<std::uint32_t>(job_.works.size()));
+    if (added) job_.works.push_back(schedule_.works[task.work]);
+    return found->second;
   }
 
   /// A program for each rank that alone updates something, and for ranks without inputs; of all
@@ -77,6 +104,11 @@ class Translator {
     // [task] its place in the program; of one that is left out, of those that it waited for.
     std::vector<std::vector<std::uint32_t>> places(schedule_.tasks.size());
     std::vector<std::optional<std::uint32_t>> latest(job_.streams.size());  // that stands there
+    const auto add = [&](const Task& task, const std::vector<std::uint32_t>& after) {
+      program.after.insert(program.after.end(), after.begin(), after.end());
+      program.tasks.push_back(task);
+      program.tasks.back().after_end = static_cast<std::uint32_t>(program.after.size());
+    };
     for (std::uint32_t t = 0; t < schedule_.tasks.size(); ++t) {
       const ddpsim::Task& task = schedule_.tasks[t];
       const bool is_others = is_of_another_rank(task, rank);
@@ -89,19 +121,22 @@ class Translator {
           !has_inputs && task.step == nobody && traits_of(task.operation).needs_inputs;
       if (is_others || is_left_out) {
         // Who waited for it waits for what was before it in its stream, too.
-        if (const auto& before = latest[static_cast<std::size_t>(task.stream)])
-          after.push_back(*before);
+        if (const auto& before = latest[stream_of(task)]) after.push_back(*before);
         places[t] = std::move(after);
         continue;
       }
-      places[t] = {static_cast<std::uint32_t>(program.tasks.size())};
-      latest[static_cast<std::size_t>(task.stream)] = places[t].front();
-      program.after.insert(program.after.end(), after.begin(), after.end());
-      program.tasks.push_back({.work = task.work,
-                               .deed = t,
-                               .after_end = static_cast<std::uint32_t>(program.after.size()),
-                               .micro_batch = task.micro_batch,
-                               .stream = static_cast<std::uint8_t>(task.stream)});
+      if (task.host_waits && task.stream != ddpsim::Stream::host) {
+        add({.work = nothing_, .deed = wait_, .micro_batch = task.micro_batch}, after);
+        after.clear();
+      }
+      const auto place = static_cast<std::uint32_t>(program.tasks.size());
+      places[t] = {place};
+      latest[stream_of(task)] = place;
+      add({.work = work_of(task),
+           .deed = t,
+           .micro_batch = task.micro_batch,
+           .stream = stream_of(task)},
+          after);
       if (task.gradient != nobody)
         for (const std::uint32_t gradient : places[at(task.gradient)])
           program.marks.push_back({Mark::Kind::ready, places[t].front(), gradient});
@@ -119,8 +154,8 @@ class Translator {
     cleared.insert(cleared.end(), buckets_.begin(), buckets_.end());
     for (const Slice& each : cleared) {
       job_.own.deeds.push_back({Fill{.to = each}, {}});
-      program.tasks.push_back({.work = static_cast<std::uint32_t>(job_.works.size() - 1),
-                               .deed = static_cast<std::uint32_t>(job_.own.deeds.size() - 1)});
+      program.tasks.push_back(
+          {.work = nothing_, .deed = static_cast<std::uint32_t>(job_.own.deeds.size() - 1)});
     }
   }
 
@@ -612,7 +647,11 @@ class Translator {
   JobMemory memory_;
   Job& job_ = memory_.job;
   std::map<std::pair<std::uint8_t, std::int32_t>, std::int16_t> communicators_;
-  std::vector<Copies> copies_;  ///< [micro-batch]
+  std::uint8_t queues_ = 1;                             ///< of collectives
+  std::uint32_t nothing_ = 0;                           ///< work that takes no time
+  std::uint32_t wait_ = 0;                              ///< deed of a host that waits
+  std::map<std::uint32_t, std::uint32_t> handed_over_;  ///< work of it
+  std::vector<Copies> copies_;                          ///< [micro-batch]
   std::int16_t micro_batch_ = 0;
 
   // [parameter]

@@ -200,6 +200,20 @@ TEST_CASE("a send meets its receive, and stages wait for each other", "[sim][run
   CHECK(last[1].end - Instant{} == 36us);
 }
 
+TEST_CASE("a kernel waits for the all-reduce before it on its stream", "[sim][run_job]") {
+  for (const std::uint8_t lanes : {1, 2}) {
+    CAPTURE(static_cast<int>(lanes));
+    Grid grid(1, 2);
+    grid.add(1, 10us);
+    grid.add(0, 5us);
+    for (program::Task& each : grid.job.programs[0].tasks) each.stream = 1;
+    grid.job.streams[1].lanes = lanes;
+    const JobTimeline timeline = simulate(grid.job, grid.priced({}, false));
+    // The host enqueues each in 2 us. (The all-reduce slows the kernel beside it.)
+    CHECK(timeline.classes[0][1].start - Instant{} == (lanes == 1 ? 12us : 4us));
+  }
+}
+
 TEST_CASE("jobs that cannot be simulated are refused", "[sim][run_job]") {
   Grid grid(1, 2);
   grid.add(1, 10us);
