@@ -177,6 +177,21 @@ TEST_CASE("of several runs in a file the median counts", "[tools][import_nccl]")
   CHECK_THAT(outcome.json()["notes"].dump(), Catch::Contains("the median"));
 }
 
+TEST_CASE("operations that were issued together are noted", "[tools][import_nccl]") {
+  const Scratch scratch;
+  const PublicLog log{"all_reduce", 2, {{1024, "10.00", {}}, {1'048'576, "100.0", {}}}};
+  const auto notes = [&](const std::string& text) {
+    scratch.write("log.txt", text);
+    return ddpsim({"import", "nccl-tests", "log.txt", "--json", "-"}, scratch.folder())
+        .json()["notes"]
+        .dump();
+  };
+  std::string text = nccl_tests_text(log, {});
+  CHECK_THAT(notes(text), !Catch::Contains("issued together"));
+  text.replace(text.find("agg iters: 1"), 12, "agg iters: 8");
+  CHECK_THAT(notes(text), Catch::Contains("8 operations were issued together"));
+}
+
 TEST_CASE("in-place times count where there are no others", "[tools][import_nccl]") {
   const Scratch scratch;
   scratch.write("log.txt",

@@ -163,6 +163,26 @@ TEST_CASE("schedule --tasks prints as many tasks as it counts", "[tools][schedul
   CHECK_THAT(all.out, Catch::StartsWith(brief.out));
 }
 
+TEST_CASE("schedule --program prints what each task does to which memory", "[tools][schedule]") {
+  const std::string file = shipped("examples/own-profile.yaml");
+  const Outcome brief = ddpsim({"schedule", file});
+  const Outcome all = ddpsim({"schedule", file, "--program"});
+  REQUIRE(all.code == 0);
+  CHECK_THAT(all.out, Catch::StartsWith(brief.out));
+  // A bucket of two gradients, 1024 and 1024 x 4096 elements: where they come from, what is sent,
+  // and where it goes back to.
+  for (const char* line : {"  b0       bucket, 4195328 fp32, 16 MiB, device, life: step",
+                           "Scale b0[0:1024] <- g5 x 0.5", "all_reduce b0 in world, sum",
+                           "Scale g5 <- b0[0:1024]", "program of ranks 0-1"})
+    CHECK_THAT(all.out, Catch::Contains(line));
+  // Of ranks of which one updates something alone, each has a program.
+  const Outcome owners = ddpsim({"schedule", file, "--program", "--set",
+                                 "training.comm_hook=zero_step", "--set", "training.buckets=~"});
+  INFO(owners.err);
+  CHECK_THAT(owners.out, Catch::Contains("program of rank 0") &&
+                             Catch::Contains("program of rank 1"));
+}
+
 TEST_CASE("no column of a table of buckets has the name of another", "[tools][schedule]") {
   const std::string header =
       lines_of(ddpsim({"schedule", first_example, "-q", "--csv", "-"}).out).front();

@@ -36,10 +36,12 @@ const Usage schedule_usage{
 int schedule_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   boost::program_options::options_description own;
-  bool tasks = false;
+  bool tasks = false, programs = false;
   int count = 0;
   own.add_options()("tasks", boost::program_options::bool_switch(&tasks),
                     "print every task as well")(
+      "program", boost::program_options::bool_switch(&programs),
+      "print what each task does to which memory, and in which groups of ranks")(
       "steps", boost::program_options::value(&count)->value_name("N"),
       "of N consecutive steps from the first on, each that differs from those before it");
   ClusterFlags cluster;
@@ -70,6 +72,7 @@ int schedule_command(const std::vector<std::string>& arguments) {
   const Step& step = steps.kinds.front();
   Pages pages(options);
   pages.add(schedule_page(scenario, steps, steps_asked, tasks));
+  if (programs) pages.add(program_page(priced.model.works, steps));
   if (priced.fit) {
     Page page;
     page.add(Paragraph{describe_calibration(*priced.fit)});

@@ -176,6 +176,12 @@ void fill_table(const std::vector<NcclTestsRun>& runs, const std::string& file, 
           "ends there too",
           to_string(Bytes{reached}), to_string(Bytes{run.most_bytes})));
   }
+  const auto together = std::ranges::max_element(runs, {}, &NcclTestsRun::issued_together);
+  if (together != runs.end() && together->issued_together > 1)
+    log.notes.push_back(fmt::format(
+        "{} operations were issued together (agg iters), and each takes its share of their time: "
+        "one alone, as a step issues them, takes longer, most of all a small one; measure with -m 1",
+        together->issued_together));
   if (types.size() > 1)
     log.notes.push_back(
         fmt::format("rows of {} data types make one table, by their sizes in bytes", types.size()));

@@ -121,6 +121,8 @@ class LogReader {
     for (const LineWords& before : {LineWords{"maxBytes"}, LineWords{"Reducing", "maxBytes", "to"}})
       if (const auto most = behind(before))
         if (const auto bytes = parse_integer(*most)) run().most_bytes = *bytes;
+    if (const auto together = behind({"agg", "iters:"}))
+      run().issued_together = parse_integer(*together).value_or(1);
     if (operation) run().operation = operation_named(*operation);
     if (version) run().version = version->substr(0, 40);
     if (const auto rank = behind({"Rank"}); rank && find_words(words, {"Pid"}))

@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 
 #include "model/cost/cost_model.hpp"
+#include "model/ddp/job_of_step.hpp"
 #include "model/program/text.hpp"
 #include "model/schedule/variants.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/job/run_job.hpp"
 #include "tests/model/ddp/random_trainings.hpp"
-#include "tests/model/program/job_of_schedule.hpp"
 
 namespace ddpsim {
 namespace {

@@ -4,7 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "model/ddp/build_schedule.hpp"
 #include "model/ddp/iteration.hpp"
+#include "model/ddp/job_of_step.hpp"
+#include "model/program/text.hpp"
 #include "sim/predict/predict.hpp"
 #include "tools/report/records/choice_record.hpp"
 #include "tools/report/records/memory_fields.hpp"
@@ -202,6 +205,16 @@ Page schedule_page(const Scenario& scenario, const ConsecutiveSteps& steps,
                                                         *steps_asked, phase_label(each.training))
                                           : "";
     page.add(schedule_page(scenario, each, tasks, which));
+  }
+  return page;
+}
+
+Page program_page(const StepWorks& works, const ConsecutiveSteps& steps) {
+  Page page;
+  for (const Step& step : steps.kinds) {
+    const Schedule schedule = build_schedule(works, step.training);
+    page.add(Paragraph{"what each task does to which memory: what it writes <- what it reads"});
+    page.add(Verbatim{program::text_of(program::job_of(schedule, works))});
   }
   return page;
 }

@@ -28,6 +28,8 @@ ConsecutiveSteps scheduled_steps(const StepModel& model, const Training& trainin
 /// The page of these steps, below one another.
 Page schedule_page(const Scenario& scenario, const ConsecutiveSteps& steps,
                    std::optional<int> steps_asked, bool tasks);
+/// What each task of these steps does to which memory (model/program/text.hpp).
+Page program_page(const StepWorks& works, const ConsecutiveSteps& steps);
 /// "ddpsim.schedule/1" of the first of them, with every kind of step if several were asked for.
 Record schedule_record(const Scenario& scenario, const ConsecutiveSteps& steps,
                        std::optional<int> steps_asked);

@@ -1,4 +1,4 @@
-#include "tests/model/program/hooked_bucket.hpp"
+#include "model/ddp/hooked_bucket.hpp"
 
 #include <stdexcept>
 #include <utility>

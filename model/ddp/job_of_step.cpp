@@ -1,4 +1,4 @@
-#include "tests/model/program/job_of_schedule.hpp"
+#include "model/ddp/job_of_step.hpp"
 
 #include <algorithm>
 #include <map>
@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include "tests/model/program/hooked_bucket.hpp"
-#include "tests/model/program/job_memory.hpp"
+#include "model/ddp/hooked_bucket.hpp"
+#include "model/ddp/job_memory.hpp"
 
 namespace ddpsim::program {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/model/program/job_of_schedule.hpp"
+#include "model/ddp/job_of_step.hpp"
 
 #include <cstddef>
 

@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
+#include "model/ddp/job_memory.hpp"
 #include "model/schedule/schedule.hpp"
-#include "tests/model/program/job_memory.hpp"
 
 namespace ddpsim::program {
 
