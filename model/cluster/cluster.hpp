@@ -75,6 +75,7 @@ struct Link {
   AllReduceTable all_reduce;          ///< measured; empty: none
   int table_ranks = 0;                ///< ranks the table was measured with; 0: not said
   int table_nodes = 0;                ///< nodes that these ranks were on; 0: not said
+  int table_smallest_node = 0;        ///< ranks of the smallest of them; 0: all had as many
   std::vector<std::string> doubts{};  ///< why the table is of little use, a sentence each
 };
 

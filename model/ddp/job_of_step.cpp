@@ -150,7 +150,9 @@ class Translator {
 
   /// What a rank without inputs sends is zeros.
   void clear_gradients(Program& program) {
-    std::vector<Slice> cleared = gradients_;
+    std::vector<Slice> cleared;
+    for (const Slice& each : gradients_)
+      if (each.buffer != no_buffer) cleared.push_back(each);
     cleared.insert(cleared.end(), buckets_.begin(), buckets_.end());
     for (const Slice& each : cleared) {
       job_.own.deeds.push_back({Fill{.to = each}, {}});
@@ -208,23 +210,56 @@ class Translator {
       const std::int64_t elements = elements_of(i);
       weights_.push_back(
           memory_.add("w", i, Holds::parameter, type, elements, Life::job, Start::parameters));
-      gradients_.push_back(memory_.add("g", i, Holds::gradient, type, elements));
-      // Of a later micro-batch, until it is added to `.grad`.
-      fresh_.push_back(memory_.add("fresh", i, Holds::gradient, type, elements));
     }
+    gradients_.resize(works_.parameters());
+    fresh_.resize(works_.parameters());
+    where_.resize(works_.parameters());
     slots_.resize(works_.parameters());
     for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b)
       add_bucket(b);
     for (std::int32_t i = 0; i < parameters; ++i)
-      where_.push_back(is_view_from_the_start(i) ? slots_[at(i)] : gradients_[at(i)]);
-    for (std::size_t group = 0; group < works_.buffers.size(); ++group) {
-      const Bytes size = works_.buffers[group].size;
-      const auto index = static_cast<std::int32_t>(group);
-      module_buffers_.push_back(
-          memory_.bytes("buffers", index, Holds::module_buffer, size, Life::job, Start::zeros));
-      flat_buffers_.push_back(memory_.bytes("flat", index, Holds::module_buffer, size));
-    }
-    model_ = memory_.bytes("model", nobody, Holds::parameter, works_.gradient_size);
+      if (is_view_from_the_start(i)) where_[at(i)] = slots_[at(i)];
+    module_buffers_.resize(works_.buffers.size());
+    flat_buffers_.resize(works_.buffers.size());
+  }
+
+  // What not every step has comes where it is first used.
+
+  const Slice& gradient_memory(std::vector<Slice>& of, const char* name, std::int32_t parameter) {
+    Slice& slice = of[at(parameter)];
+    if (slice.buffer == no_buffer)
+      slice = memory_.add(name, parameter, Holds::gradient,
+                          type_of(works_.gradients[at(parameter)]), elements_of(parameter));
+    return slice;
+  }
+  const Slice& gradient(std::int32_t parameter) {
+    return gradient_memory(gradients_, "g", parameter);
+  }
+  /// The gradient of a later micro-batch, until it is added to `.grad`.
+  const Slice& fresh(std::int32_t parameter) { return gradient_memory(fresh_, "fresh", parameter); }
+  /// Where `.grad` lies.
+  const Slice& where(std::int32_t parameter) {
+    if (where_[at(parameter)].buffer == no_buffer) where_[at(parameter)] = gradient(parameter);
+    return where_[at(parameter)];
+  }
+  const Slice& module_buffers(std::int32_t group) {
+    Slice& slice = module_buffers_[at(group)];
+    if (slice.buffer == no_buffer)
+      slice = memory_.bytes("buffers", group, Holds::module_buffer, works_.buffers[at(group)].size,
+                            Life::job, Start::zeros);
+    return slice;
+  }
+  const Slice& flat_buffers(std::int32_t group) {
+    Slice& slice = flat_buffers_[at(group)];
+    if (slice.buffer == no_buffer)
+      slice = memory_.bytes("flat", group, Holds::module_buffer, works_.buffers[at(group)].size);
+    return slice;
+  }
+  /// All parameters, one behind the other.
+  const Slice& model() {
+    if (model_.buffer == no_buffer)
+      model_ = memory_.bytes("model", nobody, Holds::parameter, works_.gradient_size);
+    return model_;
   }
 
   /// A bucket of gradients of several types is told in bytes, or, for a comm hook, in elements of
@@ -233,7 +268,7 @@ class Translator {
     const Bucket& bucket = schedule_.buckets[at(index)];
     hooked_.emplace_back();
     if (bucket.in_place || bucket.sparse) {
-      buckets_.push_back(gradients_[at(bucket.parameters.front())]);
+      buckets_.push_back(gradient(bucket.parameters.front()));
       slots_[at(bucket.parameters.front())] = buckets_.back();
       return;
     }
@@ -300,8 +335,8 @@ class Translator {
   }
 
   /// Where the gradient of this micro-batch is computed.
-  const Slice& computed(std::int32_t parameter) const {
-    return micro_batch_ == 0 ? where_[at(parameter)] : fresh_[at(parameter)];
+  const Slice& computed(std::int32_t parameter) {
+    return micro_batch_ == 0 ? where(parameter) : fresh(parameter);
   }
 
   // --- Actions -----------------------------------------------------------------------------------
@@ -360,8 +395,8 @@ class Translator {
       case Operation::backward:
         return backward(task);
       case Operation::accumulate: {
-        const Slice& gradient = where_[at(task.parameter)];
-        return Combine{.to = gradient, .left = gradient, .right = fresh_[at(task.parameter)]};
+        const Slice sum = where(task.parameter);
+        return Combine{.to = sum, .left = sum, .right = fresh(task.parameter)};
       }
       case Operation::hook:
         return Call{.what = Call::What::hook, .index = task.parameter};
@@ -435,23 +470,22 @@ class Translator {
     const Slice& slot = slots_[at(task.parameter)];
     if (is_unused(task.parameter)) return Fill{slot};
     sent_[at(task.parameter)] = true;
-    return Scale{.to = slot,
-                 .from = where_[at(task.parameter)],
-                 .factor = 1 / static_cast<float>(task.divisor)};
+    return Scale{
+        .to = slot, .from = where(task.parameter), .factor = 1 / static_cast<float>(task.divisor)};
   }
 
   Action concatenate(const ddpsim::Task& task) {
     std::vector<Slice> from, to;
     if (is_of_model(task)) {
       for (const Slice& each : weights_) from.push_back(each);
-      to = {model_};
+      to = {model()};
     } else if (task.bucket == nobody) {
-      from = {module_buffers_[at(task.kernel)]};
-      to = {flat_buffers_[at(task.kernel)]};
+      from = {module_buffers(task.kernel)};
+      to = {flat_buffers(task.kernel)};
     } else {
       for (const std::int32_t each : schedule_.buckets[at(task.bucket)].parameters) {
         if (is_unused(each)) continue;
-        from.push_back(where_[at(each)]);
+        from.push_back(where(each));
         to.push_back(slots_[at(each)]);
         sent_[at(each)] = true;
       }
@@ -461,7 +495,7 @@ class Translator {
   }
 
   Action divide(const ddpsim::Task& task) {
-    const Slice what = is_of_model(task)          ? model_
+    const Slice what = is_of_model(task)          ? model()
                        : task.parameter == nobody ? buckets_[at(task.bucket)]
                                                   : slots_[at(task.parameter)];
     return Scale{.to = what, .from = what, .factor = 1 / static_cast<float>(task.divisor)};
@@ -469,12 +503,12 @@ class Translator {
 
   Action copy_out(const ddpsim::Task& task) {
     if (task.bucket == nobody) {
-      const Operands written = memory_.list({module_buffers_[at(task.kernel)]});
-      return Pack{.to = written, .from = memory_.list({flat_buffers_[at(task.kernel)]})};
+      const Operands written = memory_.list({module_buffers(task.kernel)});
+      return Pack{.to = written, .from = memory_.list({flat_buffers(task.kernel)})};
     }
-    where_[at(task.parameter)] = gradients_[at(task.parameter)];
+    where_[at(task.parameter)] = gradient(task.parameter);
     sent_[at(task.parameter)] = false;
-    return Scale{.to = gradients_[at(task.parameter)], .from = slots_[at(task.parameter)]};
+    return Scale{.to = gradient(task.parameter), .from = slots_[at(task.parameter)]};
   }
 
   /// All parameters, as a wrapper that averages models has them.
@@ -495,9 +529,9 @@ class Translator {
   Ends new_ends_of(std::uint32_t index, const ddpsim::Task& task) {
     if (task.step != nobody) return hooked(task).ends_of(step_of(task));
     const Work& work = schedule_.work_of(task);
-    if (is_of_model(task)) return {model_, model_};
+    if (is_of_model(task)) return {model(), model()};
     if (work.message == Message::buffers)
-      return {flat_buffers_[at(task.kernel)], flat_buffers_[at(task.kernel)]};
+      return {flat_buffers(task.kernel), flat_buffers(task.kernel)};
     const bool is_sparse_note =
         work.message == Message::sparse_shape || work.message == Message::sparse_indices;
     if (task.bucket != nobody && !is_sparse_note)
@@ -603,10 +637,10 @@ class Translator {
   Action optimizer(const ddpsim::Task& task) {
     if (task.kernel != 0) return Touch{};
     std::vector<Slice> parameters, gradients;
-    for (std::size_t i = 0; i < where_.size(); ++i) {
-      if (works_.gradients[i].unused) continue;
-      parameters.push_back(weights_[i]);
-      gradients.push_back(sent_[i] ? slots_[i] : where_[i]);
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(where_.size()); ++i) {
+      if (is_unused(i)) continue;
+      parameters.push_back(weights_[at(i)]);
+      gradients.push_back(sent_[at(i)] ? slots_[at(i)] : where(i));
     }
     const Operands updated = memory_.list(parameters), by = memory_.list(gradients);
     return Update{.parameters = updated, .gradients = by, .state = memory_.list({state_})};

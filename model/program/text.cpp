@@ -37,6 +37,43 @@ std::string name_of_communicator(const Job& job, std::int16_t communicator) {
              : "?";
 }
 
+std::string_view name_of(Pass pass) {
+  switch (pass) {
+    case Pass::forward:
+      return "forward";
+    case Pass::backward:
+      return "backward";
+    case Pass::optimizer:
+      return "optimizer";
+    case Pass::none:
+      return "";
+  }
+  return "";
+}
+
+/// " (backward of layer 3)"
+std::string place_of(const Origin& origin) {
+  return origin.layer == nobody || origin.pass == Pass::none
+             ? ""
+             : fmt::format(" ({} of layer {})", name_of(origin.pass), origin.layer);
+}
+
+std::string text_of(const Call& call) {
+  switch (call.what) {
+    case Call::What::hook:
+      return fmt::format(" the gradient hook of parameter {}", call.index);
+    case Call::What::search:
+      return " the search for unused parameters";
+    case Call::What::chunks:
+      return fmt::format(" the layer's hook {} on host threads", call.index);
+    case Call::What::outside:
+      return " what is outside of the passes";
+    case Call::What::user:
+      return fmt::format(" the user's hook {}", call.index);
+  }
+  return "";
+}
+
 /// What its operands do not tell of an action.
 std::string rest_of(const Job& job, const Action& action) {
   const auto mean = [&](std::int16_t communicator) {
@@ -75,13 +112,14 @@ std::string what_is_done(const Job& job, const Task& task) {
   const Deed& deed = job.deed_of(task);
   Accesses accesses = accesses_of(deed.action, job.actions_of(task));
   std::string text(name_of(deed.action));
+  if (const auto* call = std::get_if<Call>(&deed.action)) text += text_of(*call);
   if (!accesses.writes.empty()) text.append(" ").append(list_of(job, accesses.writes));
   // What is changed in place is told once.
   std::erase_if(accesses.reads, [&](const Slice& slice) {
     return std::ranges::find(accesses.writes, slice) != accesses.writes.end();
   });
   if (!accesses.reads.empty()) text += " <- " + list_of(job, accesses.reads);
-  return text + rest_of(job, deed.action);
+  return text + rest_of(job, deed.action) + place_of(deed.origin);
 }
 
 /// "0-7, 9"

@@ -98,7 +98,7 @@ Duration covered_length(const Step& step, const std::vector<Covered>& parts) {
 /// A link that carries less than it says looks like a time per collective here, and other buckets
 /// are best for the one than for the other.
 void note_slow_link(double ratio, Fit& fit) {
-  constexpr double odd_ratio = 1.5;
+  constexpr double odd_ratio = 1.15;
   constexpr Duration odd_overhead = std::chrono::microseconds{100};
   if (ratio < odd_ratio || fit.call_overhead < odd_overhead) return;
   fit.notes.push_back(fmt::format(
@@ -122,7 +122,10 @@ void fit_call_overhead(const FittedRow& naive, Fit& fit) {
   const Duration met = communication(fit.call_overhead);
   if (std::abs(in_seconds(met) / in_seconds(measured) - 1) > 0.002)
     fit.notes.push_back(fmt::format(
-        "measured communication of {:.1f} ms is below what the link's bandwidth allows ({:.1f} ms)",
+        "measured communication of {:.1f} ms is below what the link's bandwidth allows ({:.1f} "
+        "ms): "
+        "if it carries more than the law has it, write what it `carries` or measure it (ddpsim "
+        "import nccl-tests), for computation is fitted to what is left of the step",
         in_ms(measured), in_ms(met)));
   note_slow_link(in_seconds(met) / in_seconds(communication({})), fit);
 }

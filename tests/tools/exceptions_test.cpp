@@ -148,6 +148,23 @@ TEST_CASE("a slower NIC that bounds nothing sets no pace", "[tools][exceptions]"
   CHECK_THAT(slow.err, !Catch::Contains("has no effect"));
 }
 
+TEST_CASE("a slower NIC that lengthens all-reduces a little does not set their pace",
+          "[tools][exceptions]") {
+  // NVLink bounds large all-reduces of two nodes with eight NICs of 50 GB/s each.
+  const auto head = [](const std::string& nic) {
+    const Outcome outcome =
+        ddpsim({"run", first_example, "--wide", "--cluster", "dgx-h100", "--nodes", "2", "--set",
+                "compare=[flat]", "--set", "cluster.exceptions=[{node: 1, nic: " + nic + "}]"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  CHECK_THAT(head("45 GB/s"), Catch::Contains("the NICs of node 1 carry 45 GB/s, of which "
+                                              "all-reduces of 1 GiB take 0"));
+  CHECK_THAT(head("20 GB/s"),
+             Catch::Contains("the NICs of node 1 carry 20 GB/s, which sets the pace"));
+}
+
 TEST_CASE("the line rate is the slowest NIC's", "[tools][exceptions]") {
   // A NIC of 50 GB/s for each GPU; those of one node carry 10 GB/s.
   const Words slow = set_exceptions("[{node: 1, nic: 10 GB/s}]");

@@ -262,10 +262,12 @@ Imported import_nccl_tests(const ImportRequest& request) {
   log.link.table_nodes = nodes_of(runs);
   fill_table(runs, request.file, log);
   const std::vector<int> unequal = unequal_nodes_of(runs);
-  if (!unequal.empty())  // a link does not tell the ranks of each node
+  if (!unequal.empty()) {  // a link does not tell the ranks of each node
+    log.link.table_smallest_node = *std::ranges::min_element(unequal);
     log.notes.push_back(
         fmt::format("measured on nodes of {} ranks: give --ranks-per-node {} beside this link",
                     fmt::join(unequal, " and "), fmt::join(unequal, ",")));
+  }
   fit_ring(log);
   log.link.source = source_of(runs, log.link, request.file);
 

@@ -178,6 +178,12 @@ Map<Link> make_link_map() {
                       "joins nodes: `--link` gives it to `inter_node`.",
            .otherwise = "nobody knows: `--link` takes the ranks as those of one node",
            .example = "4"})
+      .key("smallest_node", value::whole(1, 1000000), &Link::table_smallest_node,
+           {.meaning = "How many ranks the smallest of these nodes had, where they differed: it "
+                       "has the fewest network cards, and sets the pace. On smaller nodes "
+                       "transfers are taken to be longer.",
+            .otherwise = "`ranks` over `nodes`",
+            .example = "4"})
       .key("all_reduce", table_value(), &Link::all_reduce,
            {.meaning = "Measured all-reduces by size, as a list or as a CSV file whose first "
                        "columns are bytes and time_us. Between two points the time is a "
@@ -192,6 +198,13 @@ Map<Link> make_link_map() {
     if (link.table_nodes > link.table_ranks && link.table_ranks > 0 && given.has("nodes"))
       given.at("nodes").fail(fmt::format("{} ranks are on at most as many nodes, got {}",
                                          link.table_ranks, link.table_nodes));
+    if (link.table_smallest_node > 0 &&
+        (link.table_nodes < 2 || link.table_smallest_node > link.table_ranks / link.table_nodes))
+      given.at("smallest_node")
+          .fail(fmt::format("the smallest of {} nodes with {} ranks has at most {}, got {}",
+                            link.table_nodes, link.table_ranks,
+                            link.table_ranks / std::max(link.table_nodes, 1),
+                            link.table_smallest_node));
   });
   map.needs_also({{.key = "bandwidth"}, {.key = "all_reduce"}, {.key = "base"}});
   add_end(map, "ddpsim.link/1");

@@ -18,7 +18,7 @@ TEST_CASE("a job says which buffer goes where", "[model][program]") {
                                    "      0  compute  Compute <- w0\n"
                                    "      1  compute  Compute <- w1\n"
                                    "      2  compute  Compute g1 <- w1\n"
-                                   "      3  host     Call\n"
+                                   "      3  host     Call the gradient hook of parameter 1\n"
                                    "      4  compute  Scale slot1 <- g1 / |world|\n"
                                    "      5  nccl     all_reduce b0 in world, sum; after 4\n"));
   CHECK_THAT(text, Catch::EndsWith("     14  compute  Update w0, w1, moments <- g0, g1\n"));

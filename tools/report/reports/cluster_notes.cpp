@@ -331,6 +331,43 @@ void add_misplaced_table(std::vector<std::string>& notes, const CalibratedCluste
                         between.table_nodes, cluster.nodes));
 }
 
+/// A link of no kind inside a node of GPUs that do not copy to each other over PCIe: which way their
+/// bytes go decides how much kernels beside them lose.
+void add_unsaid_kind(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  const Device& device = cluster.device;
+  const bool measured = cluster.calibration && !cluster.calibration->interference.empty();
+  if (cluster.ranks_per_node.largest() == 1 || cluster.intra_node.kind != LinkKind::plain ||
+      device.peer_to_peer || device.compute_capability == 0 || device.synchronous ||
+      cluster.interference || measured)
+    return;
+  notes.push_back(fmt::format(
+      "intra_node ({}) says no kind: kernels beside all-reduces are slowed as over NVLink, but "
+      "over "
+      "PCIe {} reach each other through the host's memory, which slows them otherwise; --set "
+      "cluster.intra_node.kind=pcie says so",
+      name_of_link(cluster.intra_node), device.name));
+}
+
+/// A network's table that was measured on nodes of other sizes.
+void add_table_of_other_nodes(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  const Link& network = cluster.inter_node;
+  const RanksPerNode& nodes = cluster.ranks_per_node;
+  const int measured = smallest_measured_node(network);
+  const bool equal = network.table_smallest_node == 0;
+  if (cluster.nodes == 1 || measured == 0 ||
+      (nodes.smallest() == measured && nodes.equal() == equal) ||
+      CollectiveLaw(cluster).name() != std::string("table"))
+    return;
+  const double longer = table_on_narrower_nodes(cluster);
+  notes.push_back(fmt::format(
+      "all-reduces were measured on nodes of {} rank{}{}, and the cluster has nodes of {}: {}",
+      measured, measured == 1 ? "" : "s", equal ? " each" : " and more", to_string(nodes),
+      longer > 1 ? fmt::format("transfers are taken to be {:.3g} times as long, for fewer NICs "
+                               "carry the same bytes (`nics` of the link says how many a node has)",
+                               longer)
+                 : "transfers are taken to be as long"));
+}
+
 /// A table of one node between whose likes there is a network without one. (Post-local SGD averages
 /// within nodes, by the table.)
 void add_table_of_one_node(std::vector<std::string>& notes, const Scenario& scenario) {
@@ -539,6 +576,8 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   add_link_origin(notes, scenario.cluster, settings);
   add_unused_collectives(notes, scenario.cluster);
   add_misplaced_table(notes, scenario.cluster);
+  add_table_of_other_nodes(notes, scenario.cluster);
+  add_unsaid_kind(notes, scenario.cluster);
   add_table_of_one_node(notes, scenario);
   add_idle_cap(notes, scenario.training);
   add_repeated_communication(notes, scenario);

@@ -1,5 +1,7 @@
 #include "tools/report/reports/rank_exceptions.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "model/cost/collective.hpp"
@@ -35,13 +37,6 @@ std::string pace_of_ranks(const RankException& exception) {
                      name_of(exception), pace_text(exception));
 }
 
-/// "the NICs of node 3 carry 12.5 GB/s, which sets the pace of the network"; "" where none do.
-std::string nics_text(const CalibratedCluster& cluster, const RankException& exception) {
-  if (!exception.nic || !why_nic_idles(cluster, *exception.nic).empty()) return "";
-  return fmt::format("the NICs of {} carry {}, which sets the pace of the network",
-                     name_of(exception), to_string(*exception.nic));
-}
-
 /// What `text_of` says of each exception, the first of many; "" where it says nothing.
 template <typename TextOf>
 std::string first_of(const CalibratedCluster& cluster, const TextOf& text_of) {
@@ -61,18 +56,42 @@ std::string first_of(const CalibratedCluster& cluster, const TextOf& text_of) {
   return more == 0 ? text : text + fmt::format("; and {} more", more);
 }
 
+/// The law of the cluster as it is, and without exceptions of NICs.
+struct NicLaws {
+  CollectiveLaw with, without;
+};
+NicLaws nic_laws(const CalibratedCluster& cluster) {
+  CalibratedCluster even = cluster;
+  for (RankException& exception : even.exceptions) exception.nic.reset();
+  const CollectiveLaw with(cluster);
+  return {with, CollectiveLaw(even, with.nvls_tree_sizes())};
+}
+
 /// Do all-reduces of 1 MiB and more take as long without any exceptions of NICs?
-bool nics_are_not_felt(CalibratedCluster cluster) {
+bool nics_are_not_felt(const CalibratedCluster& cluster) {
   constexpr double felt = 0.002;
-  constexpr Bytes largest = GiB;
-  const CollectiveLaw law(cluster);
-  for (RankException& exception : cluster.exceptions) exception.nic.reset();
-  const CollectiveLaw without(cluster, law.nvls_tree_sizes());
-  for (Bytes size = MiB; size <= largest; size = 2 * size)
-    if (in_seconds(without.all_reduce(size).time()) <
-        (1 - felt) * in_seconds(law.all_reduce(size).time()))
+  const NicLaws laws = nic_laws(cluster);
+  for (Bytes size = MiB; size <= GiB; size = 2 * size)
+    if (in_seconds(laws.without.all_reduce(size).time()) <
+        (1 - felt) * in_seconds(laws.with.all_reduce(size).time()))
       return false;
   return true;
+}
+
+/// "the NICs of node 3 carry 12.5 GB/s, which sets the pace of the network"; "" where they have no
+/// effect.
+std::string nics_text(const CalibratedCluster& cluster, const RankException& exception) {
+  if (!exception.nic || !why_nic_idles(cluster, *exception.nic).empty()) return "";
+  const std::string carry =
+      fmt::format("the NICs of {} carry {}, ", name_of(exception), to_string(*exception.nic));
+  const NicLaws laws = nic_laws(cluster);
+  const CollectiveCost large = laws.with.all_reduce(GiB);
+  const CollectiveBound bound = large.choice.bound;
+  if (bound == CollectiveBound::nic || bound == CollectiveBound::unknown)
+    return carry + "which sets the pace of the network";
+  const double longer = in_seconds(large.time()) / in_seconds(laws.without.all_reduce(GiB).time());
+  return carry + fmt::format("of which all-reduces of 1 GiB take {:.2g} % longer",
+                             100 * std::max(0.0, longer - 1));
 }
 
 }  // namespace
