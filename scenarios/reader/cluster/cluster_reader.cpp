@@ -381,7 +381,6 @@ void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
     if (const auto calibration = cluster.given("calibration"))
       calibration->fail("the calibration measured no kernels: write \"device\" as well");
     map.refuse_slip("device", cluster_keys());
-    map.refuse_unknown(cluster_keys());
     map.node().fail("missing key \"device\"");
   }
   count_listed_nodes(cluster, map);

@@ -198,12 +198,11 @@ Map<Link> make_link_map() {
     if (link.table_nodes > link.table_ranks && link.table_ranks > 0 && given.has("nodes"))
       given.at("nodes").fail(fmt::format("{} ranks are on at most as many nodes, got {}",
                                          link.table_ranks, link.table_nodes));
-    if (link.table_smallest_node > 0 &&
-        (link.table_nodes < 2 || link.table_smallest_node > link.table_ranks / link.table_nodes))
+    const int most = link.table_ranks / std::max(link.table_nodes, 1);
+    if (most > 0 && link.table_smallest_node > most && given.has("smallest_node"))
       given.at("smallest_node")
           .fail(fmt::format("the smallest of {} nodes with {} ranks has at most {}, got {}",
-                            link.table_nodes, link.table_ranks,
-                            link.table_ranks / std::max(link.table_nodes, 1),
+                            std::max(link.table_nodes, 1), link.table_ranks, most,
                             link.table_smallest_node));
   });
   map.needs_also({{.key = "bandwidth"}, {.key = "all_reduce"}, {.key = "base"}});

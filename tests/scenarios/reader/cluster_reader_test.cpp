@@ -78,7 +78,7 @@ TEST_CASE("a link needs a bandwidth or a table", "[scenarios][cluster_reader]") 
       "s.yaml:8:16: cluster.intra_node.bandwith: unknown key; did you mean \"bandwidth\"?; known: "
       "format, written_by, base, source, kind, latency, bandwidth, nccl_bandwidth, carries, "
       "nvswitch, joins, nics, "
-      "ranks, nodes, all_reduce, doubts, end");
+      "ranks, nodes, smallest_node, all_reduce, doubts, end");
   CHECK(refusal_at(scratch, 8, "  intra_node: {bandwidth: 1 GB/s, format: ddpsim.workload/1}") ==
         "s.yaml:8:43: cluster.intra_node.format: expected ddpsim.link/1");
 }

@@ -14,7 +14,6 @@
 namespace ddpsim {
 namespace {
 
-using drawn::Draw;
 using fixtures::Dice;
 
 bool communicates(const program::Action& action) {
@@ -25,7 +24,7 @@ bool communicates(const program::Action& action) {
 
 /// A job with a piece of work for each task, on streams of every kind.
 program::Job drawn_job(std::uint64_t seed, Dice& dice) {
-  Draw draw(seed);
+  drawn::Draw draw(seed);
   program::Job job = program::random_job(draw);
   for (std::size_t s = 1; s < job.streams.size(); ++s) {
     job.streams[s].beside = dice.one_in(2);

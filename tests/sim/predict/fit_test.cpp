@@ -179,13 +179,13 @@ TEST_CASE("a naive row that says its passes and another communication than its s
           "[sim][calibrate]") {
   const StepModel law = timed::model_of(timed::chain(3, 2ms, 4ms, {1'000'000}),
                                         timed::ring(2, 10us, gigabytes_per_second(1)));
-  MeasuredRow naive = measured(law, truth_of(1, 500us, 1), Strategy::naive);
+  MeasuredRow naive = measured(law, truth_of(1, 90us, 1), Strategy::naive);
   naive.times = {6ms, 12ms, {}};
   CHECK(fitted(law, {naive}).notes.empty());
   const Duration left = naive.communication->time;
   naive.communication->time = left / 2;
   const Fit found = fitted(law, {naive});
-  CHECK(in_us(found.call_overhead) == within_a_percent(500));
+  CHECK(in_us(found.call_overhead) == within_a_percent(90));
   REQUIRE(found.notes.size() == 1);
   CHECK(found.notes[0] ==
         fmt::format("the naive row's step leaves {0:.1f} ms for communication beside forward and "
