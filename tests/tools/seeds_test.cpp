@@ -104,6 +104,39 @@ TEST_CASE("post-local SGD is judged with the models it averages", "[tools][vary]
   CHECK_THAT(table.out, Catch::Contains(fmt::format("{:.2f}", mean)));
 }
 
+TEST_CASE("run says that post-local SGD's step is one without averaging, and what the mean is",
+          "[tools][seeds]") {
+  const std::string seed = shipped("seeds/comm-hooks-slow-link.yaml");
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", seed, "--json", "-"});
+    const Outcome outcome = ddpsim(more);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.json();
+  };
+  const Json alone = run({"--set", "training.comm_hook=post_local_sgd"}),
+             varied = run({"--vary", "training.comm_hook=allreduce,post_local_sgd"});
+  REQUIRE(alone["notes"].size() == 1);
+  const std::string note = alone["notes"][0];
+  CHECK_THAT(note, Catch::Contains("without post_local_sgd's averaging of models; one in 4 "
+                                   "averages") &&
+                       Catch::Contains("--steps 104 each kind"));
+  // The mean is what --vary prints, whose figures are means: no note there.
+  const double mean = varied[1]["results"][0]["step_ms"], step = alone["results"][0]["step_ms"];
+  CHECK_THAT(note, Catch::Contains(fmt::format("the mean is {:.2f} ms", mean)));
+  // Of four steps, three are like the one that is shown.
+  CHECK_THAT(note, Catch::Contains(fmt::format("takes {:.2f} ms", 4 * mean - 3 * step)));
+  CHECK(varied[1]["notes"].empty());
+  // Without --json it is on stderr; a step of an iteration that is named is that one.
+  CHECK_THAT(ddpsim({"run", seed, "--set", "training.comm_hook=post_local_sgd"}).err,
+             Catch::Contains("note: " + note));
+  for (const char* iteration : {"1001", "1002"})
+    CHECK(run({"--set", "training.comm_hook=post_local_sgd", "--set",
+               std::string("training.iteration=") + iteration})["notes"]
+              .empty());
+  CHECK(run({})["notes"].empty());
+}
+
 TEST_CASE("a row of post-local SGD is of one step, the mean over a period", "[tools][vary]") {
   const std::vector<std::string> words{shipped("seeds/comm-hooks-slow-link.yaml"),
                                        "--vary",
