@@ -208,5 +208,37 @@ TEST_CASE("a flag whose value is an empty text is refused", "[tools][bad_input]"
   }
 }
 
+TEST_CASE("a flag in the place of another flag's file is refused", "[tools][bad_input]") {
+  const Scratch scratch;
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& says) {
+    std::vector<std::string> arguments{DDPSIM_PROGRAM};
+    arguments.insert(arguments.end(), words.begin(), words.end());
+    const Outcome outcome = execute(arguments, scratch.folder());
+    CAPTURE(words);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.out.empty());
+    CHECK(outcome.err == "ddpsim: " + says + "\n");
+  };
+  const std::string or_stdout = " needs a file, or - for standard output; got ";
+  refused({"run", first_example, "--json", "--wide"}, "--json" + or_stdout + "--wide");
+  refused({"run", first_example, "--csv", "--set", "compare=[bucketed]"},
+          "--csv" + or_stdout + "--set");
+  refused({"run", first_example, "--json=--wide"}, "--json" + or_stdout + "--wide");
+  refused({"run", first_example, "--markdown=-q"}, "--markdown" + or_stdout + "-q");
+  refused({"run", first_example, "--trace", "--wide"},
+          "--trace needs a file, a folder/, or - for standard output; got --wide");
+  for (const char* flag : {"--report", "--svg", "--hooks-log"})
+    refused({"run", first_example, flag, "--wide"},
+            std::string(flag) + " needs a file; got --wide");
+  refused({"tune", first_example, "--buckets", "--quiet"}, "--buckets" + or_stdout + "--quiet");
+  refused({"import", "torch", "x.json", "-o", "--link-profile"},
+          "--output" + or_stdout + "--link-profile");
+  CHECK(std::filesystem::is_empty(scratch.folder()));
+  // Standard output, and a file that is really called so.
+  CHECK(ddpsim({"run", first_example, "--json", "-"}).json().is_object());
+  CHECK(ddpsim({"run", first_example, "-q", "--json", "./--wide"}, scratch.folder()).code == 0);
+  CHECK(std::filesystem::exists(scratch.path("--wide")));
+}
+
 }  // namespace
 }  // namespace ddpsim

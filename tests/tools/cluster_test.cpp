@@ -485,6 +485,48 @@ TEST_CASE("a setting that does nothing is noted", "[tools][cluster]") {
   CHECK(notes({"run", first_example, "--quiet", "--set", "cluster.inter_node=ib-hdr"}).empty());
 }
 
+TEST_CASE("a GPU whose kernels are said to run on the host thread is noted", "[tools][cluster]") {
+  using Words = std::vector<std::string>;
+  // The device of the note; "": there is none.
+  const auto noted = [](const Words& arguments) -> std::string {
+    const Outcome outcome = ddpsim(arguments);
+    CAPTURE(arguments, outcome.err);
+    CHECK(outcome.code == 0);
+    for (const std::string& line : lines_of(outcome.err))
+      if (const auto at = line.find(" is a GPU, and `launch: sync`"); at != std::string::npos) {
+        CHECK_THAT(line, Catch::StartsWith("note: ") &&
+                             Catch::Contains("prices it as a CPU, whose kernels run on the host") &&
+                             Catch::Contains("without the 6 us of a launch") &&
+                             Catch::Contains("is not CUDA_LAUNCH_BLOCKING=1"));
+        return line.substr(6, at - 6);
+      }
+    return "";
+  };
+  const auto of_first = [&](const std::string& setting) {
+    return noted({"run", first_example, "--set", setting});
+  };
+  CHECK(of_first("cluster.launch=sync") == "a100-40");
+  // Each command that has notes on the cluster.
+  for (const std::string command : {"tune", "schedule"})
+    CHECK(noted({command, first_example, "--set", "cluster.launch=sync"}) == "a100-40");
+  for (const std::string command : {"run", "sweep"})
+    CHECK(noted({command, first_example, "--vary", "cluster.launch=sync,5us"}) == "a100-40");
+  // Said of the device; a GPU that is not CUDA's, and one that no catalogue has, are GPUs too.
+  CHECK(of_first("cluster.device={base: rtx3090, synchronous: true}") == "rtx3090 (changed)");
+  const std::string joined = "ranks_per_node: 2, intra_node: pcie4";
+  CHECK(of_first("cluster={device: mi300x, launch: sync, " + joined + "}") == "mi300x");
+  CHECK(of_first("cluster={device: {base: mi300x, synchronous: true}, " + joined + "}") ==
+        "mi300x (changed)");
+  const std::string sheet =
+      "memory_bandwidth: 80 GB/s, peak: {fp32: 1 TFLOP/s, bf16: 1 TFLOP/s}, synchronous: true";
+  CHECK(of_first("cluster={device: {compute_capability: 9.0, " + sheet + "}, " + joined + "}") !=
+        "");
+  // None: launches of a GPU, and a CPU, of the catalogue or written out.
+  CHECK(of_first("cluster.launch=5us") == "");
+  CHECK(noted({"run", shipped("examples/mlp-2ranks.yaml")}) == "");
+  CHECK(of_first("cluster={device: {" + sheet + "}, " + joined + "}") == "");
+}
+
 TEST_CASE("a link inside nodes beside a table of several nodes is said to do what it does",
           "[tools][cluster]") {
   // NCCL opens fewer channels over PCIe than over NVLink, each of which takes a multiprocessor from

@@ -160,6 +160,32 @@ TEST_CASE("words of a column, and what people ask for besides, are explained", "
   }
 }
 
+TEST_CASE("words that the meanings of words use are explained", "[tools][explain]") {
+  for (const auto& [word, says] :
+       {std::pair("critical path", "the chain of tasks, and of the host's launches"),
+        std::pair("Compute stream", "The kernels of a step run in the compute stream"),
+        std::pair("communication stream", "its collectives in the communication"),
+        std::pair("kernel", "a function that runs on a device")}) {
+    CAPTURE(word);
+    const Outcome outcome = ddpsim({"explain", word});
+    CHECK(outcome.code == 0);
+    CHECK_THAT(outcome.out, Catch::Contains(says));
+  }
+}
+
+TEST_CASE("every value of the column bound is in what is said of it", "[tools][explain]") {
+  const std::string said = ddpsim({"explain", "bound"}).out;
+  for (const std::string value : {"compute", "bandwidth", "latency", "launch", "input"}) {
+    CAPTURE(value);
+    CHECK_THAT(said, Catch::Contains("`" + value + "`"));
+  }
+  // As it is printed.
+  const std::string launch_bound =
+      ddpsim({"run", first_example, "--set", "workload.batch=1", "--set", "cluster.launch=50us"})
+          .out;
+  CHECK_THAT(launch_bound, Catch::Contains("  launch\n"));
+}
+
 TEST_CASE("several words are one where they are a name together", "[tools][explain]") {
   const std::string cap = ddpsim({"explain", "Bucket", "cap"}).out;
   CHECK_THAT(cap, Catch::StartsWith("training.bucket_cap\n") &&

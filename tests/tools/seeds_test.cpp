@@ -1,7 +1,9 @@
 // Every seed says in its header which figures it should print.
+#include <algorithm>
 #include <fstream>
 #include <regex>
 #include <set>
+#include <string_view>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -12,31 +14,42 @@ namespace ddpsim {
 namespace {
 
 struct Figure {
-  std::string file, strategy;
+  std::string file, strategy, key;  ///< "step_ms"
   std::vector<std::string> set;
-  double step_ms = 0;
+  double ms = 0;
 };
 
-/// "# Figure: --set KEY=VALUE: STRATEGY step 12.34 ms"
+/// "# Figure: --set KEY=VALUE --set KEY=VALUE: STRATEGY step 12.34 ms"; "exposed" or
+/// "communication" as well.
 std::vector<Figure> figures_of(const std::string& file) {
-  static const std::regex line_form(R"(# Figure: (?:--set (\S+?=.*): )?(\w+) step ([0-9.]+) ms)");
+  static const std::regex line_form(
+      R"(# Figure: (?:--set (\S+?=.*): )?(\w+) (step|exposed|communication) ([0-9.]+) ms)");
   std::vector<Figure> figures;
   std::ifstream text(file);
   for (std::string line; std::getline(text, line);) {
+    if (!line.starts_with("# Figure")) continue;
+    CAPTURE(file, line);
     std::smatch match;
-    if (!std::regex_match(line, match, line_form)) continue;
-    Figure figure{file, match[2], {}, std::stod(match[3])};
-    if (match[1].matched) figure.set = {"--set", match[1]};
+    REQUIRE(std::regex_match(line, match, line_form));
+    Figure figure{file, match[2], match.str(3) + "_ms", {}, std::stod(match[4])};
+    constexpr std::string_view and_set = " --set ";
+    for (std::string rest = match[1]; !rest.empty();) {
+      const std::size_t end = std::min(rest.find(and_set), rest.size());
+      figure.set.insert(figure.set.end(), {"--set", rest.substr(0, end)});
+      rest.erase(0, std::min(end + and_set.size(), rest.size()));
+    }
     figures.push_back(figure);
   }
   return figures;
 }
 
-TEST_CASE("seeds print the figures their headers promise", "[tools][seeds]") {
+TEST_CASE("seeds and examples print the figures their headers promise", "[tools][seeds]") {
   std::size_t checked = 0;
-  for (const std::string& file : shipped_files("seeds"))
+  std::vector<std::string> files = shipped_files("seeds");
+  for (const std::string& example : shipped_files("examples")) files.push_back(example);
+  for (const std::string& file : files)
     for (const Figure& figure : figures_of(file)) {
-      CAPTURE(file, figure.strategy, figure.set);
+      CAPTURE(file, figure.strategy, figure.key, figure.set);
       std::vector<std::string> arguments{"run", file, "--json", "-"};
       arguments.insert(arguments.end(), figure.set.begin(), figure.set.end());
       const Outcome outcome = ddpsim(arguments);
@@ -46,7 +59,7 @@ TEST_CASE("seeds print the figures their headers promise", "[tools][seeds]") {
       for (const Json& result : run["results"]) {
         if (result["strategy"] != figure.strategy) continue;
         found = true;
-        CHECK(result["step_ms"].get<double>() == Approx(figure.step_ms).margin(0.006));
+        CHECK(result[figure.key].get<double>() == Approx(figure.ms).epsilon(0).margin(0.006));
       }
       CHECK(found);
       ++checked;
@@ -102,6 +115,39 @@ TEST_CASE("post-local SGD is judged with the models it averages", "[tools][vary]
   // Of four steps one averages: the 1001st, for they begin behind the 1000th.
   const double mean = (step("1001") + step("1002") + step("1003") + step("1004")) / 4;
   CHECK_THAT(table.out, Catch::Contains(fmt::format("{:.2f}", mean)));
+}
+
+TEST_CASE("run says that post-local SGD's step is one without averaging, and what the mean is",
+          "[tools][seeds]") {
+  const std::string seed = shipped("seeds/comm-hooks-slow-link.yaml");
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", seed, "--json", "-"});
+    const Outcome outcome = ddpsim(more);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.json();
+  };
+  const Json alone = run({"--set", "training.comm_hook=post_local_sgd"}),
+             varied = run({"--vary", "training.comm_hook=allreduce,post_local_sgd"});
+  REQUIRE(alone["notes"].size() == 1);
+  const std::string note = alone["notes"][0];
+  CHECK_THAT(note, Catch::Contains("without post_local_sgd's averaging of models; one in 4 "
+                                   "averages") &&
+                       Catch::Contains("--steps 104 each kind"));
+  // The mean is what --vary prints, whose figures are means: no note there.
+  const double mean = varied[1]["results"][0]["step_ms"], step = alone["results"][0]["step_ms"];
+  CHECK_THAT(note, Catch::Contains(fmt::format("the mean is {:.2f} ms", mean)));
+  // Of four steps, three are like the one that is shown.
+  CHECK_THAT(note, Catch::Contains(fmt::format("takes {:.2f} ms", 4 * mean - 3 * step)));
+  CHECK(varied[1]["notes"].empty());
+  // Without --json it is on stderr; a step of an iteration that is named is that one.
+  CHECK_THAT(ddpsim({"run", seed, "--set", "training.comm_hook=post_local_sgd"}).err,
+             Catch::Contains("note: " + note));
+  for (const char* iteration : {"1001", "1002"})
+    CHECK(run({"--set", "training.comm_hook=post_local_sgd", "--set",
+               std::string("training.iteration=") + iteration})["notes"]
+              .empty());
+  CHECK(run({})["notes"].empty());
 }
 
 TEST_CASE("a row of post-local SGD is of one step, the mean over a period", "[tools][vary]") {

@@ -81,6 +81,28 @@ std::string commands_with(const std::string& flag) {
   return text;
 }
 
+/// What a flag takes whose value is named so: "a file, or - for standard output"; "": no file.
+std::string file_of(std::string_view value_name) {
+  if (!value_name.starts_with("FILE")) return "";
+  if (value_name.ends_with("|-")) return "a file, or - for standard output";
+  return value_name.ends_with("|FOLDER/") ? "a file, a folder/, or - for standard output"
+                                          : "a file";
+}
+
+/// Refuses a file's name that looks like a flag, which is what follows a flag without its value. A
+/// file of that name can be written ./--name.
+void check_no_flag_is_file(const po::options_description& flags, const po::variables_map& values) {
+  for (const auto& flag : flags.options()) {
+    const std::string file =
+        flag->semantic()->max_tokens() > 0 ? file_of(flag->format_parameter()) : "";
+    const auto given = values.find(flag->long_name());
+    if (file.empty() || given == values.end()) continue;
+    const auto* text = boost::any_cast<std::string>(&given->second.value());
+    if (text != nullptr && text->size() > 1 && text->starts_with('-'))
+      throw InputError(fmt::format("--{} needs {}; got {}", flag->long_name(), file, *text));
+  }
+}
+
 bool has(unsigned flags, Flag flag) {
   return (flags & static_cast<unsigned>(flag)) != 0;
 }
@@ -200,6 +222,7 @@ bool parse(const std::vector<std::string>& arguments, const Usage& usage, unsign
     if (text != nullptr && text->empty() && !value.defaulted() && name != "markdown")
       throw InputError(fmt::format("--{}: expected a value, got an empty text", name));
   }
+  check_no_flag_is_file(visible, options.values);
   wish_color(options.color);
   if (options.values.count("set") > 0) {
     for (const std::string& change : options.values["set"].as<std::vector<std::string>>()) {

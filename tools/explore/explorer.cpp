@@ -201,6 +201,7 @@ std::string Explorer::answer(const std::string& asked) const {
     std::vector<std::string> notes = cluster_notes(run.scenario, settings);
     add_each_once(notes, fit_notes(run.priced));
     for (std::string& line : run_warnings(run)) notes.push_back(std::move(line));
+    for (std::string& line : long_run_notes(run)) notes.push_back(std::move(line));
     std::string json = one_line({{"record", record_of(run, notes)},
                                  {"settings", std::move(set)},
                                  {"command", command(file_, settings)},

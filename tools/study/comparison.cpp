@@ -1,7 +1,6 @@
 #include "tools/study/comparison.hpp"
 
 #include "sim/predict/predict.hpp"
-#include "sim/predict/step_sequence.hpp"
 
 namespace ddpsim {
 
@@ -15,10 +14,7 @@ Comparison::Comparison(Scenario read, bool laws_only)
     compared.push_back(strategy == Strategy::none    ? none
                        : strategy == Strategy::naive ? naive
                                                      : step(strategy));
-  for (const Step& each : compared) {
-    const auto in_the_long_run = averaged_step(priced.model, each);
-    averaged.push_back(in_the_long_run ? in_the_long_run->mean : Duration::zero());
-  }
+  for (const Step& each : compared) averaged.push_back(averaged_step(priced.model, each));
   reference = scaling_reference(scenario, priced.model, scenario.compare, priced.fit);
 }
 
@@ -27,7 +23,7 @@ std::vector<Result> Comparison::results() const {
   for (std::size_t s = 0; s < compared.size(); ++s)
     results.push_back({&compared[s], &none.metrics, &naive.metrics, reference.one_rank,
                        reference.one_node.empty() ? Duration::zero() : reference.one_node[s],
-                       averaged[s]});
+                       averaged[s] ? averaged[s]->mean : Duration::zero()});
   return results;
 }
 

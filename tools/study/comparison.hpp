@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "sim/predict/step_sequence.hpp"
 #include "tools/study/known_accuracy.hpp"
 #include "tools/study/measured_rows.hpp"
 #include "tools/study/names.hpp"
@@ -31,9 +33,9 @@ struct Comparison {
   CalibratedModel priced;
   Step none, naive;  ///< what the others are judged by
   std::vector<Step> compared;
-  std::vector<Duration> averaged;  ///< [compared] Result::averaged
-  ScalingReference reference;      ///< of `compared`
-  Knowledge knowledge;             ///< what all of these are predicted from
+  std::vector<std::optional<AveragedStep>> averaged;  ///< [compared]; none: no models are averaged
+  ScalingReference reference;                         ///< of `compared`
+  Knowledge knowledge;                                ///< what all of these are predicted from
 
   /// Calibrated on the scenario's measured rows, unless `laws_only`.
   Comparison(Scenario read, bool laws_only);

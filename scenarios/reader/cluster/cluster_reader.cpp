@@ -24,12 +24,6 @@
 namespace ddpsim {
 namespace {
 
-/// Host costs where the scenario says nothing: 6 us to launch a kernel from the host; 35 us to
-/// issue a collective through torch.distributed (pytorch pull request 147820: 70 us with, 35 us
-/// without its second stream); a hook is one operation of a Python loop.
-constexpr Launch default_launch{std::chrono::microseconds{6}, std::chrono::microseconds{35},
-                                std::chrono::microseconds{12}};
-
 constexpr int most_nodes = 100'000, most_ranks_per_node = 1024;
 
 /// A cluster, with what the scenario says of `launch` and of the number of ranks.
@@ -550,7 +544,8 @@ void add_costs(Map<ClusterDraft>& map) {
       .key("launch", launch_value(), &ClusterDraft::launch_change,
            {.meaning = "What the host pays to enqueue a kernel or a collective: one time for both, "
                        "a time for each kind of call, or `sync` for CPUs, whose kernels run on the "
-                       "host thread.",
+                       "host thread. `sync` is not CUDA_LAUNCH_BLOCKING, which is not simulated: a "
+                       "GPU with `sync` is priced as a CPU, and gets a note.",
             .otherwise = "as its keys say, or as the calibration measured",
             .example = "{kernel: 6 us, collective: 35 us, hook: 12 us}",
             .source = "6 us and 12 us: see model/cost/kernel_cost.hpp; 35 us: pytorch pull request "

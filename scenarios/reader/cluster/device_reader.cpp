@@ -131,7 +131,9 @@ Map<Device> make_device_map() {
            .unset = "false"})
       .key("synchronous", value::boolean(), &Device::synchronous,
            {.meaning = "Whether kernels run on the host thread, as on a CPU. Launching a kernel "
-                       "then costs nothing besides running it."})
+                       "then costs nothing besides running it. It is not "
+                       "CUDA_LAUNCH_BLOCKING: a GPU that is said to be synchronous is priced as a "
+                       "CPU, and gets a note."})
       .key_read("operations",
                 Type{value::word("none", "the laws alone price kernels"),
                      {.kind = Form::Kind::entry, .catalogue = operation_entries},
@@ -161,6 +163,9 @@ const Map<Device>& device_map() {
 
 namespace {
 
+/// Behind the name of a device that another is written out from.
+constexpr const char* mark_of_changes = " (changed)";
+
 /// By the keys of entry `first` and of those it is based on.
 Device read_layers(const std::vector<Entry>& entries, std::size_t first) {
   Device device;
@@ -169,7 +174,7 @@ Device read_layers(const std::vector<Entry>& entries, std::size_t first) {
                                 entries.end());
   device_map().read(layers_of(some), device);
   const bool changed = some.front().name == "inline" && some.size() > 1;
-  device.name = changed ? some[1].name + " (changed)" : some.front().name;
+  device.name = changed ? some[1].name + mark_of_changes : some.front().name;
   return device;
 }
 
@@ -268,6 +273,14 @@ bool lacks_nvlink(const std::string& name) {
 
 bool lacks_nvlink(const Yaml& given) {
   return !said_of(given, "nvlink").value_or(true);
+}
+
+bool is_known_gpu(std::string name) {
+  const std::string mark = mark_of_changes;
+  if (name.ends_with(mark)) name.resize(name.size() - mark.size());
+  const std::vector<std::string> names = catalogue_names(device_entries);
+  return std::find(names.begin(), names.end(), name) != names.end() &&
+         !said_of(name, "synchronous").value_or(false);
 }
 
 bool has_nvlink_bridge(const std::string& name) {

@@ -105,7 +105,7 @@ inline constexpr Field speedup_vs_naive =
 inline constexpr Field bound = text_field(
     "bound", "bound",
     "What most of the critical path consists of: compute, the link's bandwidth, its latency, or "
-    "the host's launches; input where the step waits for its next batches.");
+    "launch, the host's launches; input where the step waits for its next batches.");
 inline constexpr Field band_low_ms =
     ms_field("step_low_ms", "step low ms",
              "The lower end of a band around the prediction: of measured steps that were predicted "

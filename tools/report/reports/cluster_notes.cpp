@@ -15,6 +15,7 @@
 #include "model/cost/collective_ports.hpp"
 #include "scenarios/reader/cluster/device_reader.hpp"
 #include "scenarios/reader/cluster/foreign_operations.hpp"
+#include "scenarios/reader/cluster/launch_reader.hpp"
 #include "scenarios/reader/scenario/scenario_settings.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/reports/cluster_report.hpp"
@@ -184,6 +185,19 @@ void add_slow_memory(std::vector<std::string>& notes, const Device& device) {
   notes.push_back(
       fmt::format("cluster.device.memory_bandwidth: {} is less than any GPU's: is TB/s meant?",
                   to_string(device.memory_bandwidth)));
+}
+
+/// A GPU whose kernels are said to run on the host thread, which no GPU's do.
+void add_synchronous_gpu(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  const Device& device = cluster.device;
+  if (!device.synchronous || !(device.compute_capability > 0 || is_known_gpu(device.name))) return;
+  notes.push_back(fmt::format(
+      "{} is a GPU, and `launch: sync` (or `synchronous: true` of the device) prices it as a CPU, "
+      "whose kernels run on the host thread: without the {} of a launch, and without the "
+      "multiprocessors that collectives take from kernels; this is not CUDA_LAUNCH_BLOCKING=1, "
+      "which is not simulated: leave it out",
+      shown_name(device.name, "device"),
+      to_string(cluster.calibration ? cluster.calibration->launch.kernel : default_launch.kernel)));
 }
 
 /// Links in the place of others: GPUs are not joined by networks, nor nodes by NVLink or PCIe.
@@ -565,6 +579,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
     notes.push_back(std::move(used));
   add_foreign_operations(notes, scenario, settings);
   add_slow_memory(notes, scenario.cluster.device);
+  add_synchronous_gpu(notes, scenario.cluster);
   add_misplaced_links(notes, scenario.cluster);
   add_unequal_nodes(notes, scenario.cluster);
   add_idle_network(notes, scenario);

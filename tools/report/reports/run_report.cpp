@@ -110,6 +110,25 @@ std::vector<std::string> run_warnings(const Comparison& run) {
   return warnings;
 }
 
+std::vector<std::string> long_run_notes(const Comparison& run) {
+  std::vector<std::string> notes;
+  for (std::size_t s = 0; s < run.compared.size(); ++s) {
+    const Step& step = run.compared[s];
+    const std::optional<AveragedStep>& averaged = run.averaged[s];
+    if (!averaged || averaged->mean == step.metrics.step) continue;
+    notes.push_back(fmt::format(
+        "{}: {}: the step and what follows from its length (exposed, throughput, MFU, cost) are "
+        "of a step without post_local_sgd's averaging of models; {} averages and takes {:.2f} ms, "
+        "and the mean is {:.2f} ms: --vary of any key prints the figures of the mean, --steps {} "
+        "each kind of step",
+        run.scenario.name, strategy_label(step.training),
+        averaged->period == 1 ? "each" : fmt::format("one in {}", averaged->period),
+        in_ms(averaged->averaging), in_ms(averaged->mean),
+        step.training.comm_hook.post_local_sgd.start_iteration + averaged->period));
+  }
+  return notes;
+}
+
 Record run_record(const Comparison& run, const MoreOfSteps& more,
                   const std::vector<std::string>& notes) {
   const RunRequest& asked = more.request;

@@ -52,6 +52,10 @@ Page run_page(const Comparison& run, const MoreOfSteps& more);
 /// A line for each strategy that takes more memory, or computes more, than the device can.
 std::vector<std::string> run_warnings(const Comparison& run);
 
+/// Of which step the figures of a table are where some steps average models (post_local_sgd), and
+/// what the mean of all is.
+std::vector<std::string> long_run_notes(const Comparison& run);
+
 /// "ddpsim.run/1", with all that was asked for. `notes`: what is said beside it (said_notes.hpp).
 Record run_record(const Comparison& run, const MoreOfSteps& more,
                   const std::vector<std::string>& notes);
