@@ -39,11 +39,11 @@ struct JobTimeline {
 /// meets the k-th receive. Everything else computes: on the host, and on streams that are not
 /// `beside`, one thing at a time; on a stream that is, at full speed. Where such a stream `halts`,
 /// the rank's kernels stand still meanwhile, and of these there is one at a time. Of what could
-/// begin at the same instant the host's goes first, then the streams' by their numbers. While a kernel
-/// and a collective are active on a rank both run slower by the collective's WorkCost::beside,
-/// re-evaluated whenever either starts or ends; a rank that has arrived holds its SMs while it
-/// waits for the others. A run of launches the host has not finished enqueueing counts as active to
-/// its end.
+/// begin at the same instant the host's goes first, then the streams' by their numbers. While a
+/// kernel and a collective are active on a rank both run slower by the collective's
+/// WorkCost::beside, re-evaluated whenever either starts or ends; a rank that has arrived holds its
+/// SMs while it waits for the others. A run of launches the host has not finished enqueueing counts
+/// as active to its end.
 ///
 /// Throws std::invalid_argument for costs of another job, a program that waits for a later task or
 /// is repeated (rounds, `beside`), a collective of a rank that is in no group, and ranks that wait

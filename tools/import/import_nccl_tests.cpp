@@ -180,7 +180,8 @@ void fill_table(const std::vector<NcclTestsRun>& runs, const std::string& file, 
   if (together != runs.end() && together->issued_together > 1)
     log.notes.push_back(fmt::format(
         "{} operations were issued together (agg iters), and each takes its share of their time: "
-        "one alone, as a step issues them, takes longer, most of all a small one; measure with -m 1",
+        "one alone, as a step issues them, takes longer, most of all a small one; measure with -m "
+        "1",
         together->issued_together));
   if (types.size() > 1)
     log.notes.push_back(

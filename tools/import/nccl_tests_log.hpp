@@ -38,7 +38,7 @@ struct NcclTestsRun {
   int wrong_half = 0;  ///< of them, those of which the other placement is kept
   /// Placements left out because their bandwidths are not those of their size and time.
   int contradicting = 0;
-  std::int64_t most_bytes = 0;  ///< the largest size it was to reach; 0: not said
+  std::int64_t most_bytes = 0;       ///< the largest size it was to reach; 0: not said
   std::int64_t issued_together = 1;  ///< operations ("agg iters"), whose time is divided by them
   int unread = 0;  ///< rows left out because they break off, or have no time or size that can be
 };

@@ -345,8 +345,8 @@ void add_misplaced_table(std::vector<std::string>& notes, const CalibratedCluste
                         between.table_nodes, cluster.nodes));
 }
 
-/// A link of no kind inside a node of GPUs that do not copy to each other over PCIe: which way their
-/// bytes go decides how much kernels beside them lose.
+/// A link of no kind inside a node of GPUs that do not copy to each other over PCIe: which way
+/// their bytes go decides how much kernels beside them lose.
 void add_unsaid_kind(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
   const Device& device = cluster.device;
   const bool measured = cluster.calibration && !cluster.calibration->interference.empty();
