@@ -658,7 +658,10 @@ ReadyCluster read_ready_cluster(const Yaml& named) {
   ClusterDraft cluster;
   cluster.layers = cluster_layers(named);
   cluster_map().read(std::vector<Yaml>(cluster.layers), cluster);
-  return {named.scalar(), cluster.source, cluster};
+  const auto each = cluster.given("ranks_per_node");
+  const bool sized = cluster.given("nodes") || cluster.given("ranks") || (each && each->is_list());
+  return {named.scalar(), cluster.source, cluster,
+          sized ? std::optional(cluster.nodes) : std::nullopt, cluster.price};
 }
 
 }  // namespace ddpsim
