@@ -279,6 +279,37 @@ TEST_CASE("a file's exceptions that are of more ranks than a flag leaves say how
       Catch::Contains("and leave these out" + advice));
 }
 
+TEST_CASE("where the one node that steps are held against has a slow rank, a note says so",
+          "[tools][exceptions]") {
+  const Scratch scratch;
+  const std::string file = scratch
+                               .write("s.yaml",
+                                      "workload: {model: resnet18, batch: 8}\n"
+                                      "cluster: {system: dgx-h100, nodes: 2}\n"
+                                      "compare: [bucketed]\n")
+                               .string();
+  const auto notes = [&](const std::string& list, const Words& flags = {}) {
+    const Outcome outcome =
+        ddpsim(words_and(words_and({"run", file, "--json", "-"}, set_exceptions(list)), flags));
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.json()["notes"].dump();
+  };
+  const auto note = [](const std::string& which) {
+    return "of 1 node (scaling_efficiency_node): the node that steps are held against has " +
+           which + " (cluster.exceptions) in it, so that this share does not show what ";
+  };
+  CHECK_THAT(notes("[{rank: 5, compute: 1.3}]"), Catch::Contains(note("rank 5")));
+  CHECK_THAT(notes("[{rank: 5, compute: 1.3}, {rank: 6, pause: 1 ms}, {rank: 9, compute: 2}]"),
+             Catch::Contains(note("rank 5 and 1 other")));
+  CHECK_THAT(notes("[{node: 0, compute: 1.3}]"), Catch::Contains(note("node 0")));
+  const std::string any = "scaling_efficiency_node";
+  CHECK_THAT(notes("[{rank: 9, compute: 1.3}]"), !Catch::Contains(any));
+  // NICs do not count where nothing leaves the node.
+  CHECK_THAT(notes("[{node: 0, nic: 10 GB/s}]"), !Catch::Contains(any));
+  CHECK_THAT(notes("[{rank: 5, compute: 1.3}]", {"--nodes", "1"}), !Catch::Contains(any));
+}
+
 /// Two real ranks, or what `flags` say, some of which are exceptions.
 Outcome validated(const Scratch& scratch, const std::string& exceptions, const Words& flags) {
   const std::string file = scratch.write("s.yaml", small_mlp).string();
