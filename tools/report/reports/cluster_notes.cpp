@@ -515,6 +515,8 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
     notes.push_back(std::move(full));
   else
     add_unheard_of(notes, scenario, settings);
+  if (std::string split = split_rack_note(scenario, settings); !split.empty())
+    notes.push_back(std::move(split));
   if (std::string price = kept_price_note(scenario, settings); !price.empty())
     notes.push_back(std::move(price));
   if (std::string used = used_nodes_note(scenario, settings); !used.empty())
