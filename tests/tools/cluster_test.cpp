@@ -802,6 +802,30 @@ TEST_CASE("more devices than a link joins get a note, of any kind of link", "[to
   CHECK_THAT(notes("{base: pcie3, joins: 4}"), !Catch::Contains(" joins "));
 }
 
+TEST_CASE("nodes that would fit into one rack of one NVLink domain get a note",
+          "[tools][cluster]") {
+  const auto notes = [](const std::vector<std::string>& flags,
+                        const std::string& cluster = "gb200-nvl72") {
+    std::vector<std::string> words{"run", first_example, "--cluster", cluster};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const Outcome outcome = ddpsim(words);
+    CHECK(outcome.code == 0);
+    return outcome.err;
+  };
+  CHECK_THAT(notes({"--ranks-per-node", "4", "--nodes", "2"}),
+             Catch::Contains("note: 4 of the 72 ranks of a node of gb200-nvl72, which are one "
+                             "NVLink domain, are used in each of 2 nodes, and all-reduces between "
+                             "these are predicted over the 72 NICs of each: for 8 ranks of one "
+                             "NVLink domain write --nodes 1 --ranks-per-node 8"));
+  CHECK_THAT(notes({"--ranks-per-node", "36", "--nodes", "2"}), Catch::Contains("36 of the 72"));
+  const std::string domain = "NVLink domain";
+  CHECK_THAT(notes({"--ranks-per-node", "8", "--nodes", "1"}), !Catch::Contains(domain));
+  // As clouds rent racks: no one rack holds these.
+  CHECK_THAT(notes({"--ranks-per-node", "64", "--nodes", "2"}), !Catch::Contains(domain));
+  CHECK_THAT(notes({"--ranks-per-node", "4", "--nodes", "2"}, "dgx-h100"),
+             !Catch::Contains(domain));
+}
+
 TEST_CASE("clusters of other sizes side by side are told apart", "[tools][cluster][vary]") {
   const Scratch scratch;
   scratch.write("four.yaml", "system: dgx-a100\nnodes: 4\n");

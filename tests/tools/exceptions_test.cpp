@@ -251,6 +251,82 @@ TEST_CASE("exceptions of another cluster are left out, with a note", "[tools][ex
              Catch::Contains("cluster.exceptions of the scenario's own cluster is left out"));
 }
 
+TEST_CASE("a file's exceptions that are of more ranks than a flag leaves say how to go without",
+          "[tools][exceptions]") {
+  const Scratch scratch;
+  scratch.write("slow.yaml",
+                "system: dgx-h100\nnodes: 2\nexceptions: [{node: 1, compute: 1.5x}]\n");
+  const auto answer = [&](const std::string& cluster, const Words& flags) {
+    const std::string file =
+        scratch
+            .write("s.yaml", "workload: {model: resnet18, batch: 8}\ncluster: " + cluster +
+                                 "\ncompare: [bucketed]\n")
+            .string();
+    return ddpsim(words_and({"run", file}, flags));
+  };
+  const std::string advice = "; --set cluster.exceptions=[] leaves the exceptions out\n";
+  for (const char* cluster :
+       {"slow.yaml", "{system: dgx-h100, nodes: 2, exceptions: [{node: 1, compute: 1.5x}]}"}) {
+    CAPTURE(cluster);
+    for (const Words& flags :
+         std::vector<Words>{{"--nodes", "1"}, {"--ranks", "8"}, {"--set", "cluster.nodes=1"}}) {
+      const Outcome outcome = answer(cluster, flags);
+      CHECK(outcome.code == 2);
+      CHECK_THAT(outcome.err,
+                 Catch::Contains("expected a node from 0 to 0, as there is 1, got 1" + advice));
+    }
+    CHECK(answer(cluster, {"--nodes", "1", "--set", "cluster.exceptions=[]"}).code == 0);
+    // Who writes both is told what does not go together.
+    CHECK_THAT(
+        answer(cluster, {"--nodes", "1", "--set", "cluster.exceptions=[{rank: 9, compute: 2x}]"})
+            .err,
+        Catch::Contains("got 9\n"));
+  }
+  CHECK_THAT(
+      answer("{system: dgx-h100, nodes: 2, exceptions: [{rank: 9, compute: 2x}]}", {"--nodes", "1"})
+          .err,
+      Catch::Contains("expected a rank from 0 to 7, as there are 8, got 9" + advice));
+  CHECK_THAT(answer("{system: dgx-h100, nodes: 2, exceptions: [{node: 0, nic: 10 GB/s}]}",
+                    {"--nodes", "1"})
+                 .err,
+             Catch::Contains("or write nodes and inter_node" + advice));
+  CHECK_THAT(
+      answer("{system: dgx-h100, nodes: 2, exceptions: [{node: 0, compute: 2x}]}", {"--nodes", "1"})
+          .err,
+      Catch::Contains("and leave these out" + advice));
+}
+
+TEST_CASE("where the one node that steps are held against has a slow rank, a note says so",
+          "[tools][exceptions]") {
+  const Scratch scratch;
+  const std::string file = scratch
+                               .write("s.yaml",
+                                      "workload: {model: resnet18, batch: 8}\n"
+                                      "cluster: {system: dgx-h100, nodes: 2}\n"
+                                      "compare: [bucketed]\n")
+                               .string();
+  const auto notes = [&](const std::string& list, const Words& flags = {}) {
+    const Outcome outcome =
+        ddpsim(words_and(words_and({"run", file, "--json", "-"}, set_exceptions(list)), flags));
+    INFO(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.json()["notes"].dump();
+  };
+  const auto note = [](const std::string& which) {
+    return "of 1 node (scaling_efficiency_node): the node that steps are held against has " +
+           which + " (cluster.exceptions) in it, so that this share does not show what ";
+  };
+  CHECK_THAT(notes("[{rank: 5, compute: 1.3}]"), Catch::Contains(note("rank 5")));
+  CHECK_THAT(notes("[{rank: 5, compute: 1.3}, {rank: 6, pause: 1 ms}, {rank: 9, compute: 2}]"),
+             Catch::Contains(note("rank 5 and 1 other")));
+  CHECK_THAT(notes("[{node: 0, compute: 1.3}]"), Catch::Contains(note("node 0")));
+  const std::string any = "scaling_efficiency_node";
+  CHECK_THAT(notes("[{rank: 9, compute: 1.3}]"), !Catch::Contains(any));
+  // NICs do not count where nothing leaves the node.
+  CHECK_THAT(notes("[{node: 0, nic: 10 GB/s}]"), !Catch::Contains(any));
+  CHECK_THAT(notes("[{rank: 5, compute: 1.3}]", {"--nodes", "1"}), !Catch::Contains(any));
+}
+
 /// Two real ranks, or what `flags` say, some of which are exceptions.
 Outcome validated(const Scratch& scratch, const std::string& exceptions, const Words& flags) {
   const std::string file = scratch.write("s.yaml", small_mlp).string();

@@ -115,6 +115,37 @@ TEST_CASE("a list leaves out what cannot be read, and names it", "[tools][list]"
   CHECK_THAT(of_devices.err, Catch::Contains("own.yaml:2:18: "));
 }
 
+TEST_CASE(
+    "list shows the nodes and the price of a ready cluster that has them, and no empty source",
+    "[tools][list]") {
+  const Scratch scratch;
+  std::filesystem::copy(shipped("catalogue"), scratch.path("catalogue"),
+                        std::filesystem::copy_options::recursive);
+  const auto list = [&](const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words{DDPSIM_PROGRAM, "list", "clusters", "--wide"};
+    words.insert(words.end(), more.begin(), more.end());
+    return execute(words, {}, {{"DDPSIM_CATALOGUE", scratch.path("catalogue").string()}});
+  };
+  CHECK_THAT(list().out, !Catch::Contains("nodes") && !Catch::Contains("price"));
+  scratch.write("catalogue/clusters/our-site.yaml",
+                "device: h100-sxm\nranks_per_node: 8\nnodes: 4\nintra_node: nvlink4\n"
+                "inter_node: {base: ib-ndr, nics: 8}\nprice: 2.5 USD/h\n");
+  scratch.write("catalogue/clusters/halves.yaml", "system: our-site\nranks_per_node: [8, 4]\n");
+  const std::string table = list().out;
+  CHECK_THAT(table, Catch::Contains("nodes      price") &&
+                        Catch::Matches("(.|\n)*our-site .* 4  2.5 USD/h\n(.|\n)*") &&
+                        Catch::Matches("(.|\n)*halves .* 2  2.5 USD/h\n(.|\n)*"));
+  CHECK_THAT(table, Catch::Contains("\ndgx-h100: ") && !Catch::Contains("our-site:") &&
+                        !Catch::Contains("halves:"));
+  for (const Json& row : list({"--json", "-"}).json()) {
+    const bool ours = row.at("cluster") == "our-site";
+    CHECK((ours || row.at("cluster") == "halves") == row.at("price").is_string());
+    if (ours) CHECK(row.at("nodes") == 4);
+    if (row.at("cluster") == "dgx-h100")
+      CHECK((row.at("nodes").is_null() && row.at("price").is_null()));
+  }
+}
+
 TEST_CASE("an unknown list is refused with the nearest", "[tools][list]") {
   const Outcome outcome = ddpsim({"list", "modles"});
   CHECK(outcome.code == 2);

@@ -203,6 +203,65 @@ TEST_CASE("what falls away with the scenario's own cluster is told", "[tools][se
                              "cluster takes its place: price: ... in its mapping keeps it"));
 }
 
+TEST_CASE("what a file said that the scenario's cluster names falls away no more quietly",
+          "[tools][set_keys]") {
+  const Scratch scratch;
+  scratch.write("site.yaml",
+                "device: h100-sxm\nranks_per_node: 8\nnodes: 4\nintra_node: nvlink4\n"
+                "inter_node: {base: ib-ndr, nics: 8}\nskew: 2 %\n"
+                "host: {base: reference, factor: 1.2}\nprice: 2.5 USD/h\n");
+  scratch.write("other.yaml", "system: dgx-a100\nnodes: 2\nprice: 1 USD/h\n");
+  const auto of = [&](const std::string& cluster) {
+    return scratch
+        .write("s.yaml", "workload: {model: resnet18, batch: 8}\ncluster: " + cluster +
+                             "\ncompare: [bucketed]\n")
+        .string();
+  };
+  const auto note = [](const std::string& key) {
+    return "cluster." + key +
+           " of the scenario's own cluster (site.yaml) is left out, as another cluster takes its "
+           "place: --set cluster." +
+           key + "=... beside it keeps it";
+  };
+  for (const char* cluster : {"site.yaml", "{system: site.yaml}"}) {
+    CAPTURE(cluster);
+    const std::string file = of(cluster);
+    const Outcome found = run(file, {"--cluster", "dgx-a100"});
+    for (const char* key : {"skew", "host", "price"})
+      CHECK_THAT(found.err, Catch::Contains(note(key)));
+    // As of one that is written in the scenario, the number of nodes stays.
+    CHECK(found.json()["cluster"]["nodes"] == 4);
+    CHECK_THAT(found.err, !Catch::Contains("cluster.nodes of the scenario"));
+    const Outcome varied = run(file, {"--vary", "cluster=dgx-a100,dgx-h100"});
+    CHECK_THAT(varied.err, Catch::Contains(note("price")));
+    // A price of its own is no loss, and one that is set neither.
+    const Outcome other = run(file, {"--cluster", "other.yaml", "--set", "cluster.skew=2%"});
+    CHECK_THAT(other.err, Catch::Contains(note("host")) && !Catch::Contains(note("price")) &&
+                              !Catch::Contains(note("skew")));
+    CHECK(other.json()["cluster"]["nodes"] == 2);
+    CHECK_THAT(other.err, Catch::Contains("cluster.nodes of the scenario, 4, is left out, as the "
+                                          "cluster that takes the place of its own has 2: --nodes "
+                                          "4 keeps it"));
+    // A mapping says its own size, or has one node, as has another system under the same keys.
+    for (const char* setting : {"cluster={system: dgx-a100}", "cluster.system=dgx-a100"}) {
+      CAPTURE(setting);
+      const Outcome one = run(file, {"--set", setting});
+      CHECK(one.json()["cluster"]["nodes"] == 1);
+      CHECK_THAT(one.err, Catch::Contains("cluster.nodes of the scenario, 4, is left out") &&
+                              Catch::Contains("cluster.price of the scenario's own cluster (site"));
+    }
+  }
+  // Of keys beside the file and in it each is told, and the nearest number of nodes stays.
+  const Outcome both =
+      run(of("{system: site.yaml, nodes: 3, jitter: 3%}"), {"--cluster", "dgx-a100"});
+  CHECK_THAT(both.err,
+             Catch::Contains("cluster.jitter of the scenario's own cluster is left out") &&
+                 Catch::Contains(note("price")));
+  CHECK(both.json()["cluster"]["nodes"] == 3);
+  // Nobody needs a file that is not there, once another cluster takes its place.
+  CHECK(run(of("gone.yaml"), {"--cluster", "dgx-a100"}).code == 0);
+}
+
 TEST_CASE("a path of --set or --cluster is looked for in the current folder, then the scenario's",
           "[tools][set_keys]") {
   const Scratch scratch;

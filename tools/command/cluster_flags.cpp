@@ -66,12 +66,13 @@ std::vector<int> ranks_of_nodes(const std::string& text) {
 
 void ClusterFlags::add_to(boost::program_options::options_description& flags) {
   using boost::program_options::value;
-  flags.add_options()(
-      "cluster", value(&cluster)->value_name("CLUSTER"),
-      "a ready cluster in place of the scenario's, of as many nodes as that says: a "
-      "name of `ddpsim list clusters`, or a path, looked for in the current folder, "
-      "then in the scenario's")("nodes", value(&nodes)->value_name("N"),
-                                "how many nodes there are")(
+  flags.add_options()("cluster", value(&cluster)->value_name("CLUSTER"),
+                      "a ready cluster in place of the scenario's, of as many nodes as that has "
+                      "unless its own file "
+                      "says how many: a name of `ddpsim list clusters`, or a path, looked for in "
+                      "the current folder, "
+                      "then in the scenario's")("nodes", value(&nodes)->value_name("N"),
+                                                "how many nodes there are")(
       "ranks-per-node", value(&ranks_per_node)->value_name("N|N,N,..."),
       "how many ranks a node has: of all nodes, or of each, such as 8,4")(
       "ranks", value(&ranks)->value_name("N"),

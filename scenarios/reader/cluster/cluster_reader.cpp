@@ -1,5 +1,6 @@
 #include "scenarios/reader/cluster/cluster_reader.hpp"
 
+#include <algorithm>
 #include <array>
 #include <stdexcept>
 #include <string_view>
@@ -367,6 +368,15 @@ void divide_ranks(ClusterDraft& cluster, const YamlMap& map) {
     ranks.fail(fmt::format("{} nodes are too many: at most {}", cluster.nodes, most_nodes));
 }
 
+/// Does a setting say how many nodes and ranks there are, or name a ready cluster, which says so?
+bool is_size_set(const ClusterDraft& cluster) {
+  const std::array keys{"nodes", "ranks", "ranks_per_node", "system"};
+  return std::ranges::any_of(keys, [&](const char* key) {
+    const auto value = cluster.given(key);
+    return value && value->is_setting();
+  });
+}
+
 void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
   // A calibration has looked at its ranks: nothing is assumed beside it.
   cluster.skew = cluster.given_skew.value_or(cluster.calibration ? 0 : usual_skew);
@@ -389,7 +399,8 @@ void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
   cluster.launch_change.apply(cluster.launch);
   check_links(cluster, map);
   if (const auto exceptions = cluster.given("exceptions"))
-    cluster.exceptions = placed(cluster.given_exceptions, *exceptions, cluster);
+    cluster.exceptions = placed(cluster.given_exceptions, *exceptions, cluster,
+                                !exceptions->is_setting() && is_size_set(cluster));
 }
 
 void add_machines(Map<ClusterDraft>& map) {
@@ -641,7 +652,10 @@ ReadyCluster read_ready_cluster(const Yaml& named) {
   ClusterDraft cluster;
   cluster.layers = cluster_layers(named);
   cluster_map().read(std::vector<Yaml>(cluster.layers), cluster);
-  return {named.scalar(), cluster.source, cluster};
+  const auto each = cluster.given("ranks_per_node");
+  const bool sized = cluster.given("nodes") || cluster.given("ranks") || (each && each->is_list());
+  return {named.scalar(), cluster.source, cluster,
+          sized ? std::optional(cluster.nodes) : std::nullopt, cluster.price};
 }
 
 }  // namespace ddpsim

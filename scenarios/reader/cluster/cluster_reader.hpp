@@ -17,10 +17,12 @@ const MapDescription& cluster_keys();
 /// one. `price` becomes what it says of that, or nothing. Throws InputError.
 CalibratedCluster read_cluster(const Yaml& given, std::optional<Price>& price);
 
-/// An entry of the catalogue of clusters: one node.
+/// An entry of the catalogue of clusters: one node, unless it says how many there are.
 struct ReadyCluster {
   std::string name, source;
   Cluster cluster;
+  std::optional<int> nodes{};  ///< none: it does not say how many
+  std::optional<Price> price{};
 };
 ReadyCluster read_ready_cluster(const std::string& name);
 ReadyCluster read_ready_cluster(const Yaml& named);

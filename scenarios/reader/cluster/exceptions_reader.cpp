@@ -62,16 +62,21 @@ const Map<GivenException>& exception_map() {
   return map;
 }
 
+/// What else to write where the exceptions are those of another number of ranks.
+constexpr const char* without_exceptions =
+    "; --set cluster.exceptions=[] leaves the exceptions out";
+
 constexpr const char* list_of_exceptions = "a list such as [{rank: 5, compute: 1.3x}]";
 
 /// Which ranks it is of; none where it is of a node's NICs alone.
-RankException with_ranks(const GivenException& given, const YamlMap& keys, const Cluster& cluster) {
+RankException with_ranks(const GivenException& given, const YamlMap& keys, const Cluster& cluster,
+                         const char* advice) {
   RankException exception = given.differs;
   if (given.node) {
     if (*given.node >= cluster.nodes)
-      keys.at("node").fail(fmt::format("expected a node from 0 to {}, as there {} {}, got {}",
+      keys.at("node").fail(fmt::format("expected a node from 0 to {}, as there {} {}, got {}{}",
                                        cluster.nodes - 1, cluster.nodes == 1 ? "is" : "are",
-                                       cluster.nodes, *given.node));
+                                       cluster.nodes, *given.node, advice));
     exception.node = given.node;
     exception.rank = cluster.ranks_per_node.first_of(*given.node);
     const bool nics_alone = exception.nic && !exception.computes_otherwise();
@@ -79,13 +84,13 @@ RankException with_ranks(const GivenException& given, const YamlMap& keys, const
   } else {
     exception.rank = given.rank.value_or(0);
     if (exception.rank >= cluster.ranks())
-      keys.at("rank").fail(fmt::format("expected a rank from 0 to {}, as there {} {}, got {}",
+      keys.at("rank").fail(fmt::format("expected a rank from 0 to {}, as there {} {}, got {}{}",
                                        cluster.ranks() - 1, cluster.ranks() == 1 ? "is" : "are",
-                                       cluster.ranks(), exception.rank));
+                                       cluster.ranks(), exception.rank, advice));
   }
   if (exception.nic && cluster.nodes == 1)
-    keys.at("nic").fail(
-        "nothing leaves the only node: take nic out, or write nodes and inter_node");
+    keys.at("nic").fail(fmt::format(
+        "nothing leaves the only node: take nic out, or write nodes and inter_node{}", advice));
   constexpr double least = 1e3;  // as of a link
   if (exception.nic && exception.nic->bytes_per_second < least)
     keys.at("nic").fail(
@@ -101,14 +106,15 @@ Value<std::vector<GivenException>> exceptions_value() {
 }
 
 std::vector<RankException> placed(const std::vector<GivenException>& given, const Yaml& list,
-                                  const Cluster& cluster) {
+                                  const Cluster& cluster, bool resized) {
+  const char* const advice = resized ? without_exceptions : "";
   const std::vector<Yaml> entries = list.list(list_of_exceptions);
   std::vector<RankException> all;
   std::map<int, int> taken;  // the first rank of each, and the one behind the last
   std::set<int> nodes;       // that have an entry of their own
   int otherwise = 0;         // ranks that compute otherwise
   for (std::size_t i = 0; i < given.size(); ++i) {
-    const RankException exception = with_ranks(given[i], YamlMap(entries[i]), cluster);
+    const RankException exception = with_ranks(given[i], YamlMap(entries[i]), cluster, advice);
     if (exception.node && !nodes.insert(*exception.node).second)
       entries[i].fail(fmt::format(
           "{} has an entry already: write one entry for each node, with all that differs",
@@ -132,9 +138,9 @@ std::vector<RankException> placed(const std::vector<GivenException>& given, cons
   if (otherwise > 0 && otherwise == cluster.ranks())
     list.fail(
         fmt::format("{} differ{} from the device: write as the device what most ranks are, "
-                    "and leave these out",
+                    "and leave these out{}",
                     otherwise == 1 ? "the only rank" : fmt::format("all {} ranks", otherwise),
-                    otherwise == 1 ? "s" : ""));
+                    otherwise == 1 ? "s" : "", advice));
   return all;
 }
 

@@ -276,6 +276,8 @@ void Yaml::put(const std::vector<std::string>& path, const Yaml& value,
                const MapDescription& keys) {
   Changes changes = *changes_;
   node_.reset(changed(node_, path, 0, value.node_, changes, &keys));
+  if (!value.file_.empty() && value.file_ != file_)
+    changes.origins.emplace_back(value.node_, value.file_);
   changes_ = std::make_shared<Changes>(std::move(changes));
 }
 

@@ -1,6 +1,7 @@
 #include "scenarios/reader/scenario/scenario_settings.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include <fmt/format.h>
@@ -45,15 +46,31 @@ bool entry_lists_nodes(const Yaml& name) {
   return false;
 }
 
+/// The first layer of a cluster that says how many nodes or ranks there are; a list of the ranks of
+/// each node says so.
+std::optional<YamlMap> sized_layer(const std::vector<Entry>& layers) {
+  for (const Entry& layer : layers) {
+    YamlMap keys(layer.yaml);
+    const auto each = keys.find("ranks_per_node");
+    if (keys.has("nodes") || keys.has("ranks") || (each && each->is_list())) return keys;
+  }
+  return std::nullopt;
+}
+
+bool says(const std::vector<Entry>& layers, std::string_view key) {
+  return std::ranges::any_of(layers,
+                             [&](const Entry& layer) { return YamlMap(layer.yaml).has(key); });
+}
+
 /// Puts the size that the scenario's cluster had beside the name of the ready cluster that took its
 /// place.
-void keep_size(Yaml& scenario, const Yaml& before, const std::vector<Setting>& settings) {
+void keep_size(Yaml& scenario, const std::vector<Entry>& before,
+               const std::vector<Setting>& settings) {
   const auto now = value_at(scenario, {"cluster"});
-  if (!now || !now->is_scalar() || !before.is_map()) return;
-  const YamlMap had(before);
+  const auto had = sized_layer(before);
+  if (!now || !now->is_scalar() || !had) return;
   std::vector<std::string> sizes{"nodes", "ranks"};
-  // A list says how many nodes there are.
-  const auto each = had.find("ranks_per_node");
+  const auto each = had->find("ranks_per_node");
   const bool listed = each && each->is_list();
   if (listed) sizes.emplace_back("ranks_per_node");
   const bool sized = std::any_of(sizes.begin(), sizes.end(), [&](const std::string& key) {
@@ -62,7 +79,7 @@ void keep_size(Yaml& scenario, const Yaml& before, const std::vector<Setting>& s
   if (sized || entry_says(*now, cluster_entries, "system", {"nodes", "ranks"})) return;
   if (entry_lists_nodes(*now) && !is_set(settings, "cluster.ranks_per_node")) return;
   // Here, where the scenario's own place is still known.
-  if (const auto nodes = had.find("nodes"); listed && nodes)
+  if (const auto nodes = had->find("nodes"); listed && nodes)
     check_listed_nodes(*nodes, nodes->scalar(), each->size());
   if (listed && entry_says(*now, cluster_entries, "system", {"ranks_per_node"})) {
     // Its nodes are of one kind: there are as many of them as before.
@@ -70,7 +87,7 @@ void keep_size(Yaml& scenario, const Yaml& before, const std::vector<Setting>& s
     return scenario.put({"cluster", "nodes"}, nodes, scenario_keys());
   }
   for (const std::string& key : sizes)
-    if (const auto value = had.find(key)) scenario.put({"cluster", key}, *value, scenario_keys());
+    if (const auto value = had->find(key)) scenario.put({"cluster", key}, *value, scenario_keys());
 }
 
 /// Puts the number of NICs of the link that was there beside the name of the one that took its
@@ -108,6 +125,29 @@ void make_way_for_list(Yaml& scenario) {
   if (each && each->is_list()) scenario.remove({"cluster", "nodes"});
 }
 
+std::string file_name(const Yaml& yaml) {
+  return std::filesystem::path(yaml.file()).filename().string();
+}
+
+/// Does a setting put another cluster, or another ready one below its keys, in the place of the
+/// scenario's?
+bool replaces_cluster(const std::vector<Setting>& settings) {
+  return is_set(settings, "cluster") || is_set(settings, "cluster.system");
+}
+
+/// The scenario's cluster and the files that it is based on; of one that cannot be read, as nobody
+/// needs it where another takes its place, what the scenario itself says.
+std::vector<Entry> layers_of_cluster(const Yaml& scenario) {
+  const auto cluster = value_at(scenario, {"cluster"});
+  if (!cluster) return {};
+  try {
+    return entry_with_bases(*cluster, cluster_entries, "system");
+  } catch (const InputError&) {
+    if (!cluster->is_map()) return {};
+    return {Entry{*cluster, "inline"}};
+  }
+}
+
 }  // namespace
 
 void apply_settings(Yaml& scenario, const std::vector<Setting>& settings) {
@@ -120,11 +160,12 @@ void apply_settings(Yaml& scenario, const std::vector<Setting>& settings) {
   std::stable_sort(rest.begin(), rest.end(),
                    [](const Setting& a, const Setting& b) { return depth(a.key) < depth(b.key); });
   const MapDescription& keys = scenario_keys();
-  const auto before = value_at(scenario, {"cluster"});
+  const std::vector<Entry> before =
+      whole.empty() ? std::vector<Entry>() : layers_of_cluster(scenario);
   scenario.apply(whole, &keys);
   const bool nodes_set = is_set(settings, "cluster.nodes") ||
                          (!whole.empty() && value_at(scenario, {"cluster", "nodes"}));
-  if (!whole.empty() && before) keep_size(scenario, *before, settings);
+  if (!whole.empty()) keep_size(scenario, before, settings);
   scenario.wrap("cluster", "system");
   make_way(scenario, settings);
   const auto link = value_at(scenario, {"cluster", "inter_node"});
@@ -160,24 +201,44 @@ void check_agree_within(const std::vector<Setting>& flags, const std::vector<Set
 }
 
 std::vector<std::string> left_out_by(const std::vector<Setting>& settings, const Yaml& scenario) {
-  const auto cluster = value_at(scenario, {"cluster"});
-  if (!is_set(settings, "cluster") || !cluster || !cluster->is_map()) return {};
-  const YamlMap had(*cluster);
+  if (!replaces_cluster(settings)) return {};
+  const std::vector<Entry> before = layers_of_cluster(scenario);
+  Yaml changed = scenario;
+  apply_settings(changed, settings);
+  const std::vector<Entry> now = layers_of_cluster(changed);
   const auto taken = std::find_if(settings.rbegin(), settings.rend(),
                                   [](const Setting& each) { return each.key == "cluster"; });
-  const bool mapping = taken->value.starts_with('{');
+  const bool mapping = taken != settings.rend() && taken->value.starts_with('{');
   std::vector<std::string> notes;
   for (const char* key : {"skew", "jitter", "exceptions", "launch", "host", "collectives",
-                          "interference", "collectives_at_once", "through_host", "price"})
-    if (const std::string path = fmt::format("cluster.{}", key);
-        had.has(key) && !touches(settings, path) && !said_within(*taken, path))
-      notes.push_back(
-          fmt::format("{} of the scenario's own cluster is left out, as another cluster takes its "
-                      "place: {} keeps it",
-                      path,
-                      mapping ? fmt::format("{}: ... in its mapping", key)
-                              : fmt::format("--set {}=... beside it", path)));
+                          "interference", "collectives_at_once", "through_host", "price"}) {
+    const auto had = std::ranges::find_if(
+        before, [&](const Entry& layer) { return YamlMap(layer.yaml).has(key); });
+    if (had == before.end() || says(now, key)) continue;
+    notes.push_back(fmt::format(
+        "cluster.{} of the scenario's own cluster{} is left out, as another cluster takes its "
+        "place: {} keeps it",
+        key, had->name == "inline" ? "" : fmt::format(" ({})", file_name(had->yaml)),
+        mapping ? fmt::format("{}: ... in its mapping", key)
+                : fmt::format("--set cluster.{}=... beside it", key)));
+  }
   return notes;
+}
+
+std::optional<SaidSize> size_left_out_by(const std::vector<Setting>& settings,
+                                         const Yaml& scenario) {
+  if (!replaces_cluster(settings)) return std::nullopt;
+  const auto had = sized_layer(layers_of_cluster(scenario));
+  if (!had) return std::nullopt;
+  Yaml changed = scenario;
+  apply_settings(changed, settings);
+  // What stands in the mapping itself was kept, or is what the settings say.
+  const auto now = value_at(changed, {"cluster"});
+  if (now && now->is_map() && (YamlMap(*now).has("nodes") || YamlMap(*now).has("ranks")))
+    return std::nullopt;
+  for (const char* key : {"nodes", "ranks"})
+    if (const auto value = had->find(key)) return SaidSize{key, value->scalar()};
+  return std::nullopt;
 }
 
 }  // namespace ddpsim

@@ -90,7 +90,7 @@ inline constexpr Field scaling_efficiency =
 inline constexpr Field scaling_efficiency_node = ratio_field(
     "scaling_efficiency_node", "of 1 node",
     "The step of one node of this cluster under the same strategy, over this step; nothing where "
-    "there is one node.",
+    "there is one node. It is the first node, with the exceptions that are in it.",
     Better::high, tenths_of_percent);
 inline constexpr Field communication_share = ratio_field(
     "communication_share", "comm share",

@@ -33,27 +33,20 @@
 namespace ddpsim {
 namespace {
 
-/// What a scenario's mapping of a cluster says of its `nodes`.
-std::optional<std::string> nodes_said_by(const Yaml& scenario) {
-  const auto cluster = YamlMap(scenario).find("cluster");
-  if (!cluster || !cluster->is_map()) return std::nullopt;
-  const auto nodes = YamlMap(*cluster).find("nodes");
-  return nodes ? std::optional(nodes->scalar()) : std::nullopt;
-}
-
 /// What falls away with the scenario's own cluster, and keys that this kind of network ignores.
 std::vector<std::string> idle_settings(const Scenario& scenario,
                                        const std::vector<Setting>& settings, Yaml file) {
   std::vector<std::string> notes = left_out_by(settings, file);
-  const std::optional<std::string> nodes = nodes_said_by(file);
+  if (const auto size = size_left_out_by(settings, file); size && !says_size(settings)) {
+    const Cluster& cluster = scenario.cluster;
+    const int now = size->key == "nodes" ? cluster.nodes : cluster.ranks();
+    if (size->value != std::to_string(now))
+      notes.push_back(fmt::format(
+          "cluster.{0} of the scenario, {1}, is left out, as the cluster that takes the place of "
+          "its own has {2}: --{0} {1} keeps it",
+          size->key, size->value, now));
+  }
   apply_settings(file, settings);
-  const std::string now = std::to_string(scenario.cluster.nodes);
-  if (is_set(settings, "cluster") && nodes && *nodes != now && !nodes_said_by(file) &&
-      !says_size(settings))
-    notes.push_back(
-        fmt::format("cluster.nodes of the scenario, {}, is left out, as the cluster that takes the "
-                    "place of its own says how many nodes it has, {}: --nodes {} keeps it",
-                    *nodes, now, *nodes));
   const int passes = scenario.training.micro_batches;
   if (passes > 1 && !scenario.measured && (scenario.times.forward || scenario.times.backward))
     notes.push_back(
@@ -573,6 +566,8 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
     notes.push_back(std::move(full));
   else
     add_unheard_of(notes, scenario, settings);
+  if (std::string split = split_rack_note(scenario, settings); !split.empty())
+    notes.push_back(std::move(split));
   if (std::string price = kept_price_note(scenario, settings); !price.empty())
     notes.push_back(std::move(price));
   if (std::string used = used_nodes_note(scenario, settings); !used.empty())

@@ -13,6 +13,10 @@ namespace ddpsim {
 /// are. "" elsewhere.
 std::string full_nodes_note(const Scenario& scenario, const std::vector<Setting>& settings);
 
+/// A sentence where ranks that would fit into one node of the ready cluster that is named, as it is
+/// a rack with more GPUs on one NVLink than any machine has, are on several. "" elsewhere.
+std::string split_rack_note(const Scenario& scenario, const std::vector<Setting>& settings);
+
 /// A sentence where `cluster.ranks` fills fewer or more nodes than the ready cluster that it stands
 /// beside says that it has. "" elsewhere.
 std::string used_nodes_note(const Scenario& scenario, const std::vector<Setting>& settings);

@@ -23,6 +23,11 @@ constexpr Field counted(std::string_view heading) {
   return fields::count_field(heading, heading, "");
 }
 
+/// As it is written in a file.
+std::string shown_price(const Price& price) {
+  return fmt::format("{:g} {}/h", price.per_hour, price.currency);
+}
+
 Listing models() {
   Listing listing{{{column("model"), counted("tensors"), counted("parameters"),
                     column("gradients fp32"), source}}};
@@ -61,9 +66,9 @@ Listing links() {
 }
 
 Listing clusters() {
-  Listing listing{
-      {{column("cluster"), column("device"), counted("ranks per node"), column("intra_node"),
-        column("inter_node"), counted("NICs"), column("line rate of each"), source}}};
+  Listing listing{{{column("cluster"), column("device"), counted("ranks per node"),
+                    column("intra_node"), column("inter_node"), counted("NICs"),
+                    column("line rate of each"), counted("nodes"), column("price"), source}}};
   for (const ReadyCluster& ready : list_clusters(&listing.left_out)) {
     const Cluster& cluster = ready.cluster;
     const Link& network = cluster.inter_node;
@@ -73,7 +78,8 @@ Listing clusters() {
         {ready.name, cluster.device.name, ranks_value(cluster.ranks_per_node),
          cluster.intra_node.name, network.name,
          measured && network.nics == 0 ? FieldValue() : FieldValue(nics_per_node(cluster)),
-         measured ? FieldValue() : FieldValue(to_string(network.bandwidth)), ready.source});
+         measured ? FieldValue() : FieldValue(to_string(network.bandwidth)), ready.nodes,
+         ready.price ? FieldValue(shown_price(*ready.price)) : FieldValue(), ready.source});
   }
   return listing;
 }
@@ -165,14 +171,17 @@ constexpr ListingKind kinds[]{
 
 Page Listing::page() const {
   Page page;
-  page.add(table);
+  Table shown = table;  // programs get the columns that no entry says anything in as well
+  for (std::size_t c = shown.columns.size(); c-- > 0;) drop_if_empty(shown, c);
+  page.add(std::move(shown));
   page.add(Paragraph{below});
   if (!more.columns.empty()) page.add(more);
   if (table.columns.back().name == "source") {
-    std::string sources = "sources\n";
+    std::string sources;
     for (const TableRow& row : table.rows)
-      sources += fmt::format("{}: {}\n", *row.front().text(), *row.back().text());
-    page.add(Paragraph{sources});
+      if (const std::string& text = *row.back().text(); !text.empty())
+        sources += fmt::format("{}: {}\n", *row.front().text(), text);
+    if (!sources.empty()) page.add(Paragraph{"sources\n" + sources});
   }
   return page;
 }

@@ -20,6 +20,25 @@ namespace {
 
 constexpr int ranks_by_nvswitch = 8;  // of the smallest node that has one
 
+/// What differs among the ranks of the one node that steps are held against.
+std::vector<std::string> slow_reference_notes(const Comparison& run) {
+  if (run.reference.one_node.empty()) return {};
+  const CalibratedCluster& cluster = run.scenario.cluster;
+  std::vector<std::string> names;
+  for (const RankException& exception : cluster.exceptions)
+    if (exception.computes_otherwise() && exception.rank < cluster.ranks_per_node.largest())
+      names.push_back(name_of(exception));
+  if (names.empty()) return {};
+  const std::size_t others = names.size() - 1;
+  const std::string more =
+      others == 0 ? "" : fmt::format(" and {} other{}", others, others == 1 ? "" : "s");
+  return {fmt::format(
+      "of 1 node (scaling_efficiency_node): the node that steps are held against has {}{} "
+      "(cluster.exceptions) in it, so that this share does not show what {} costs; of 1 rank is "
+      "without exceptions",
+      names.front(), more, others == 0 ? "that" : "each")};
+}
+
 }  // namespace
 
 void add_each_once(std::vector<std::string>& notes, std::vector<std::string> more) {
@@ -56,6 +75,7 @@ std::vector<std::string> run_notes(const Comparison& run, const std::string& fil
                                [](const ScalingPoint& point) { return point.nodes > 1; });
   });
   if (several_nodes) std::erase(notes, no_network_note);
+  add_each_once(notes, slow_reference_notes(run));
   add_each_once(notes, scaling_notes(run, curves));
   return notes;
 }
