@@ -18,7 +18,6 @@ CalibratedCluster with_measured_link(CalibratedCluster cluster) {
   for (const auto& point : cluster.calibration->all_reduce)
     link.all_reduce.emplace_back(point.size, point.time.median);
   link.table_ranks = cluster.calibration->ranks;
-  link.table_nodes = link.table_smallest_node = 0;
   cluster.calibration.reset();
   return cluster;
 }
@@ -178,7 +177,6 @@ CollectiveLaw::CollectiveLaw(const CalibratedCluster& given,
       law_ = growing(link.all_reduce);
       streamed_ = streamed_table(given);
       table_ranks_ = link.table_ranks;
-      narrower_ = table_on_narrower_nodes(cluster);
       for (const AllReduceTable& table : {link.all_reduce, streamed_})
         for (const auto& [size, time] : table)
           table_peak_.bytes_per_second = std::max(
@@ -243,7 +241,6 @@ CollectiveCost CollectiveLaw::from_table(const AllReduceTable& table, Bytes size
     cost.latency = scaled(cost.latency, steps);
     cost.transfer = scaled(cost.transfer, steps * measured / n);
   }
-  if (narrower_ > 1) cost.transfer = scaled(cost.transfer, narrower_);
   return cost;
 }
 

@@ -95,7 +95,6 @@ class CollectiveLaw {
   int ranks_ = 1;
   AllReduceTable streamed_;  ///< what each of a stream takes; empty: not known
   int table_ranks_ = 0;      ///< ranks the table was measured with; 0: these
-  double narrower_ = 1;      ///< how many times longer its transfers take (table_on_narrower_nodes)
   Bandwidth table_peak_;     ///< the best bytes / time of both
 };
 

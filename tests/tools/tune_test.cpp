@@ -403,6 +403,9 @@ TEST_CASE("no partition of larger buckets is offered where the largest is to be 
                     paste = "# the free partition, PyTorch of 2026 with a list of caps";
   CHECK_THAT(printed({file}), Catch::Contains(paste));
   CHECK_THAT(printed({file, "--objective", "memory"}), !Catch::Contains(paste));
+  // What is saved is not said to cost a negative share.
+  CHECK_THAT(printed({file, "--objective", "memory"}),
+             Catch::Matches("(.|\n)*buckets of at most [^\n]* (cost|save) [0-9](.|\n)*"));
 }
 
 TEST_CASE("a calibration's spread is the uncertainty unless one is given", "[tools][tune]") {

@@ -179,9 +179,8 @@ Map<Link> make_link_map() {
            .otherwise = "nobody knows: `--link` takes the ranks as those of one node",
            .example = "4"})
       .key("smallest_node", value::whole(1, 1000000), &Link::table_smallest_node,
-           {.meaning = "How many ranks the smallest of these nodes had, where they differed: it "
-                       "has the fewest network cards, and sets the pace. On smaller nodes "
-                       "transfers are taken to be longer.",
+           {.meaning = "How many ranks the smallest of these nodes had, where they differed: on "
+                       "nodes of other sizes the table is used with a note.",
             .otherwise = "`ranks` over `nodes`",
             .example = "4"})
       .key("all_reduce", table_value(), &Link::all_reduce,

@@ -338,21 +338,31 @@ void add_misplaced_table(std::vector<std::string>& notes, const CalibratedCluste
                         between.table_nodes, cluster.nodes));
 }
 
-/// A link of no kind inside a node of GPUs that do not copy to each other over PCIe: which way
-/// their bytes go decides how much kernels beside them lose.
-void add_unsaid_kind(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+/// A link of no kind inside a node: which way its bytes go decides how much kernels beside them
+/// lose. Told of GPUs that do not copy to each other over PCIe, and of a measured table that takes
+/// the place of the scenario's link.
+void add_unsaid_kind(std::vector<std::string>& notes, const CalibratedCluster& cluster,
+                     const std::vector<Setting>& settings) {
   const Device& device = cluster.device;
+  const Link& link = cluster.intra_node;
   const bool measured = cluster.calibration && !cluster.calibration->interference.empty();
-  if (cluster.ranks_per_node.largest() == 1 || cluster.intra_node.kind != LinkKind::plain ||
-      device.peer_to_peer || device.compute_capability == 0 || device.synchronous ||
-      cluster.interference || measured)
+  if (cluster.ranks_per_node.largest() == 1 || link.kind != LinkKind::plain || measured ||
+      device.compute_capability == 0 || device.synchronous || cluster.interference)
     return;
-  notes.push_back(fmt::format(
-      "intra_node ({}) says no kind: kernels beside all-reduces are slowed as over NVLink, but "
-      "over "
-      "PCIe {} reach each other through the host's memory, which slows them otherwise; --set "
-      "cluster.intra_node.kind=pcie says so",
-      name_of_link(cluster.intra_node), device.name));
+  if (!device.peer_to_peer)
+    notes.push_back(fmt::format(
+        "intra_node ({}) says no kind: kernels beside all-reduces are slowed as over NVLink, but "
+        "over PCIe {} reach each other through the host's memory, which slows them otherwise; "
+        "--set cluster.intra_node.kind=pcie says so",
+        name_of_link(link), device.name));
+  else if (cluster.nodes == 1 && !link.nvswitch && !link.all_reduce.empty() &&
+           touches(settings, "cluster.intra_node"))
+    notes.push_back(fmt::format(
+        "intra_node ({}) says no kind: kernels beside all-reduces are slowed as over NVLink "
+        "without "
+        "a switch; --set cluster.intra_node.nvswitch=true says that there is one, kind=pcie that "
+        "it is PCIe",
+        name_of_link(link)));
 }
 
 /// A network's table that was measured on nodes of other sizes.
@@ -365,14 +375,14 @@ void add_table_of_other_nodes(std::vector<std::string>& notes, const CalibratedC
       (nodes.smallest() == measured && nodes.equal() == equal) ||
       CollectiveLaw(cluster).name() != std::string("table"))
     return;
-  const double longer = table_on_narrower_nodes(cluster);
+  const bool narrower = nodes.smallest() < measured;
   notes.push_back(fmt::format(
       "all-reduces were measured on nodes of {} rank{}{}, and the cluster has nodes of {}: {}",
       measured, measured == 1 ? "" : "s", equal ? " each" : " and more", to_string(nodes),
-      longer > 1 ? fmt::format("transfers are taken to be {:.3g} times as long, for fewer NICs "
-                               "carry the same bytes (`nics` of the link says how many a node has)",
-                               longer)
-                 : "transfers are taken to be as long"));
+      narrower ? fmt::format("they are taken as they are, and where each rank has a NIC of its own "
+                             "they take up to {:.3g} times as long; measure on such nodes",
+                             static_cast<double>(measured) / nodes.smallest())
+               : "they are taken as they are; measure on such nodes"));
 }
 
 /// A table of one node between whose likes there is a network without one. (Post-local SGD averages
@@ -587,7 +597,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   add_unused_collectives(notes, scenario.cluster);
   add_misplaced_table(notes, scenario.cluster);
   add_table_of_other_nodes(notes, scenario.cluster);
-  add_unsaid_kind(notes, scenario.cluster);
+  add_unsaid_kind(notes, scenario.cluster, settings);
   add_table_of_one_node(notes, scenario);
   add_idle_cap(notes, scenario.training);
   add_repeated_communication(notes, scenario);

@@ -228,10 +228,13 @@ std::string verdict(const Tuning& tuning, const TuneOptions& options) {
         cap_text(tuning.advice.choice.cap, tuning.advice.choice.highest_cap),
         to_string(tuning.advice.choice.largest),
         share(tuning.advice.choice.step, tuning.compared().step));
-  if (options.objective == Objective::memory)
-    return fmt::format("verdict: buckets of at most {} cost {} of the step of {}\n",
-                       to_string(tuning.advice.choice.largest),
-                       share(tuning.advice.choice.step, tuning.compared().step), standard);
+  if (options.objective == Objective::memory) {
+    const double cost =
+        in_seconds(tuning.advice.choice.step) / in_seconds(tuning.compared().step) - 1;
+    return fmt::format("verdict: buckets of at most {} {} {:.2f} % of the step of {}\n",
+                       to_string(tuning.advice.choice.largest), cost < 0 ? "save" : "cost",
+                       100 * std::abs(cost), standard);
+  }
   if (!has_own_buckets(tuning)) return verdict_to_keep(tuning, options);
   return fmt::format("verdict: 25 MiB (DDP's default) instead of {} {}\n{}", given_text(tuning),
                      saves_text(tuning), beyond_caps(tuning, options, "beyond that"));
