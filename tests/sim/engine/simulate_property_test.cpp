@@ -6,7 +6,8 @@
 
 #include "sim/engine/simulate.hpp"
 #include "tests/sim/engine/random_schedules.hpp"
-#include "tests/sim/engine/slow_solver.hpp"
+#include "tests/sim/job/job_of_scripts.hpp"
+#include "tests/sim/job/slow_job_solver.hpp"
 
 using namespace ddpsim;
 using namespace ddpsim::fixtures;
@@ -154,6 +155,23 @@ TEST_CASE("a step is at least as long as the work of any stream", "[sim][simulat
   });
 }
 
+namespace {
+
+/// As a job, by the solver that acts out each rank's contract.
+Timeline slow_solve(const std::vector<Script>& scripts) {
+  const ScriptedJob scripted(scripts);
+  JobTimeline timeline;
+  timeline.classes = SlowJobSolver(scripted.job, scripted.costs).solve();
+  REQUIRE(timeline.classes.size() == scripts.size());
+  for (const std::vector<TaskTimes>& times : timeline.classes) {
+    timeline.class_of.push_back(static_cast<std::uint32_t>(timeline.class_of.size()));
+    for (const TaskTimes& at : times) timeline.end = std::max(timeline.end, at.end);
+  }
+  return scripted.by_schedule(timeline);
+}
+
+}  // namespace
+
 TEST_CASE("without interference the engine and a slow solver agree to the tick",
           "[sim][simulate][oracle]") {
   Dice dice(7);
@@ -162,7 +180,7 @@ TEST_CASE("without interference the engine and a slow solver agree to the tick",
     shape.interference = false;
     CAPTURE(round);
     const std::vector<Script> scripts = random_schedules(dice, shape);
-    REQUIRE(same(simulate(scripts), slow_solve(plans_of(scripts))));
+    REQUIRE(same(simulate(scripts), slow_solve(scripts)));
   }
 }
 
@@ -170,7 +188,7 @@ namespace {
 
 /// Does every task happen within `margin` of the slow solver's moment?
 void check_against_slow_solver(const std::vector<Script>& scripts, Duration margin) {
-  const Timeline fast = simulate(scripts), slow = slow_solve(plans_of(scripts));
+  const Timeline fast = simulate(scripts), slow = slow_solve(scripts);
   const auto apart = [](Instant a, Instant b) { return a > b ? a - b : b - a; };
   for (std::size_t r = 0; r < scripts.size(); ++r) {
     for (std::size_t i = 0; i < scripts[r].schedule.tasks.size(); ++i) {
@@ -205,7 +223,7 @@ TEST_CASE("where collectives are handed over they agree to the tick", "[sim][sim
     shape.handover = true;
     CAPTURE(round);
     const std::vector<Script> scripts = random_schedules(dice, shape);
-    REQUIRE(same(simulate(scripts), slow_solve(plans_of(scripts))));
+    REQUIRE(same(simulate(scripts), slow_solve(scripts)));
   }
 }
 

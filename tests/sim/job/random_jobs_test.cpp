@@ -119,12 +119,14 @@ TEST_CASE("jobs over groups, stages and streams take the times of the slow solve
 
 TEST_CASE("beside each other their kernels and collectives are as slow as the slow solver's",
           "[sim][run_job][properties]") {
+  // The engine rounds by half a tick at every change of rate, which factors up to 6 of links that
+  // are shared make larger.
   Dice dice(83);
   for (std::uint64_t seed = 1001; seed <= 1600; ++seed) {
     const program::Job job = drawn_job(seed, dice);
     const JobCosts costs = drawn_costs(job, dice, true);
     CAPTURE(seed, program::text_of(job));
-    REQUIRE(difference(job, costs, Duration{500}) == "");
+    REQUIRE(difference(job, costs, Duration{150}) == "");
   }
 }
 
