@@ -39,6 +39,7 @@ bool MeasureInterference::measure_rounds(const Schedule& alone, const Schedule& 
                                          Duration pause) {
   const int most = 3 + 2 * (settings_.repeats / 15);  // odd, for the one in the middle
   Duration spent{};
+  const auto begun = std::chrono::steady_clock::now();
   for (int round = 0; round < most; ++round) {
     if (!settings_.go_on(size)) {
       stopped_ = true;
@@ -46,7 +47,9 @@ bool MeasureInterference::measure_rounds(const Schedule& alone, const Schedule& 
     }
     rounds_.push_back(measure_round(alone, beside, pause));
     spent += rounds_.back().slow;
-    if (round >= 2 && round % 2 == 0 && spent > 3 * settings_.patience) break;  // on all ranks
+    if (round % 2 == 1) continue;                             // the median is of an odd number
+    if (round >= 2 && spent > 3 * settings_.patience) break;  // on all ranks
+    if (any_rank(backend_, std::chrono::steady_clock::now() - begun > allowed_)) break;
   }
   return true;
 }

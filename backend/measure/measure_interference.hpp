@@ -33,6 +33,9 @@ class MeasureInterference {
   std::optional<MeasuredInterference> beside(Bytes size, bool one_by_one, Duration idle);
   bool stopped() const { return stopped_; }
 
+  /// About how long the next sizes may take each: fewer rounds are made then, one at least.
+  void may_take(Duration time) { allowed_ = time; }
+
   /// From issuing an all-reduce to having it on the communication thread of every rank, kernels
   /// running: what each round of the last `beside` saw.
   const std::vector<Duration>& starts() const { return starts_; }
@@ -58,6 +61,7 @@ class MeasureInterference {
   Backend& backend_;
   const Schedule& step_;
   Settings settings_;
+  Duration allowed_ = Duration::max();
   bool stopped_ = false;
   std::vector<Round> rounds_;
   std::vector<Duration> starts_, transfers_;  ///< [round]; a transfer: one of this rank's stream

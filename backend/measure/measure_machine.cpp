@@ -16,6 +16,8 @@
 namespace ddpsim {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 std::string now_as_text() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
@@ -24,6 +26,23 @@ std::string now_as_text() {
   std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
   return text;
 }
+
+/// What is left of a time, in equal shares for parts that are still to come.
+class Shares {
+ public:
+  /// Nothing for `until`: each may take as long as it wants.
+  Shares(std::optional<Clock::time_point> until, int parts) : until_(until), parts_(parts) {}
+
+  Duration next() {
+    if (!until_) return Duration::max();
+    const Clock::duration left = std::max(Clock::duration::zero(), *until_ - Clock::now());
+    return left / std::max(1, parts_--);
+  }
+
+ private:
+  std::optional<Clock::time_point> until_;
+  int parts_;
+};
 
 class Measurement {
  public:
@@ -69,6 +88,12 @@ class Measurement {
     return true;
   }
 
+  /// When this part of the time will be over.
+  std::optional<Clock::time_point> until(double part) const {
+    if (!options_.within) return std::nullopt;
+    return begun_ + std::chrono::duration_cast<Clock::duration>(scaled(*options_.within, part));
+  }
+
   int rounds() const { return options_.warm_up + (options_.kernels_follow ? 2 : options_.repeats); }
 
   /// What the host pays to issue a collective, in steps that really communicate, and for a hook.
@@ -98,23 +123,27 @@ class Measurement {
 
   bool all_reduces() {
     if (backend_.link_ranks() == 1) return true;
+    int sizes = 0;
+    for (Bytes size = options_.smallest; size <= options_.largest; size = 2 * size) ++sizes;
+    Shares shares(until(0.6), sizes);
     for (Bytes size = options_.smallest; size <= options_.largest; size = 2 * size) {
       const double share = std::log2(static_cast<double>(size.count) /
                                      static_cast<double>(options_.smallest.count)) /
                            std::log2(2.0 * static_cast<double>(options_.largest.count) /
                                      static_cast<double>(options_.smallest.count));
-      const std::optional<Spread> time = all_reduce(size, 0.25 + 0.5 * share);
+      const std::optional<Spread> time = all_reduce(size, 0.25 + 0.5 * share, shares.next());
       if (!time) return false;
       result_.all_reduce.push_back({size, *time});
     }
     return true;
   }
 
-  std::optional<Spread> all_reduce(Bytes size, double fraction) {
+  std::optional<Spread> all_reduce(Bytes size, double fraction, Duration allowed) {
     // Several in a row: a sample is their mean, so that what noise costs them on average counts.
     const int in_a_row = row_of(size);
     std::vector<Duration> samples;
     Duration spent{};
+    const Clock::time_point begun = Clock::now();
     for (bool more = true; more;) {
       if (!go_on(fmt::format("all-reduce of {}", to_string(size)), fraction)) return std::nullopt;
       const Duration mine = mean_all_reduce(size, in_a_row, false);
@@ -122,7 +151,8 @@ class Measurement {
       spent += (in_a_row + 1) * mine;
       const int repeats = static_cast<int>(samples.size()) / backend_.ranks();
       more = any_rank(backend_,
-                      repeats < 3 || (repeats < options_.repeats && spent < options_.patience));
+                      repeats < 3 || (repeats < options_.repeats && spent < options_.patience &&
+                                      Clock::now() - begun < allowed));
     }
     return spread_of(std::move(samples));
   }
@@ -160,16 +190,24 @@ class Measurement {
         {options_.repeats, options_.patience, kernels_.computing_first(), [this](Bytes size) {
            return go_on(fmt::format("interference with {}", to_string(size)), 0.9);
          }});
+    std::vector<Bytes> sizes;
+    for (const Bytes size : {4 * KiB, 16 * KiB, 64 * KiB, 512 * KiB, 4 * MiB, 16 * MiB})
+      // Beside a GPU's kernels, those below 64 KiB are too short to be felt.
+      if (measured_alone(size) && (size >= 64 * KiB || backend_.synchronous()))
+        sizes.push_back(size);
+    std::vector<int> fewer_channels{1, 2, 4, 8, 16, 32};
+    if (backend_.synchronous()) fewer_channels.clear();
+    Shares shares(until(1), static_cast<int>(sizes.size() + fewer_channels.size()));
     std::vector<Duration> begun;
     Bytes usual;
-    for (const Bytes size : {4 * KiB, 16 * KiB, 64 * KiB, 512 * KiB, 4 * MiB, 16 * MiB}) {
-      // Beside a GPU's kernels, those below 64 KiB are too short to be felt.
-      if (size < 64 * KiB && !backend_.synchronous()) continue;
+    for (const Bytes size : sizes) {
+      measure.may_take(shares.next());
       if (!beside(measure, size, 0, begun)) return false;
-      if (measured_alone(size) && size <= 4 * MiB) usual = size;
+      if (size <= 4 * MiB) usual = size;
     }
-    for (const int channels : {1, 2, 4, 8, 16, 32}) {
+    for (const int channels : fewer_channels) {
       if (usual == Bytes{} || !backend_.use_channels(channels)) break;
+      measure.may_take(shares.next());
       if (!beside(measure, usual, channels, begun)) return false;
     }
     backend_.use_channels(0);
@@ -205,6 +243,7 @@ class Measurement {
   const std::vector<Schedule>& steps_;
   const MeasureOptions& options_;
   const Watch& watch_;
+  const Clock::time_point begun_ = Clock::now();
   Calibration result_;
 };
 

@@ -21,6 +21,9 @@ struct MeasureOptions {
   /// computation some three times as long, with three rounds at least. Up to three times all that
   /// where the machine's host takes its processors (steal.hpp).
   Duration patience = std::chrono::milliseconds{1800};
+  /// About how long it all may take, if that is limited: fewer repeats are made then, three of an
+  /// all-reduce and one beside computation at least. Kernels are measured as often all the same.
+  std::optional<Duration> within;
 };
 
 /// Someone watches: progress for people, and whether to stop. `progress` is called on rank 0.

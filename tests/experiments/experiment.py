@@ -123,7 +123,8 @@ def validate(arguments, rate, scenario, caps, file):
                  [arguments.ddpsim, 'validate', scenario, '--backend', 'gloo',
                   '--rendezvous', f'file:{meeting}', '--interface', 'link0',
                   '--caps', ','.join(f'{cap:g}MiB' for cap in caps), '--steps', arguments.steps,
-                  '--json', file, *shlex.split(arguments.validate_arguments)], arguments.limit)
+                  '--repeats', 15, '--warm-up', 5, '--json', file,
+                  *shlex.split(arguments.validate_arguments)], arguments.limit)
     return read_validation(file)
 
 

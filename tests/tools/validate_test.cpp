@@ -499,6 +499,38 @@ TEST_CASE("a calibration file stands in for measuring, in validate and in run",
         Approx(answer_of(json, "naive").at("predicted").at("communication_ms").get<double>()));
 }
 
+TEST_CASE("validate measures for about as long as it may, and what was asked for in full",
+          "[tools][validate]") {
+  const Scratch scratch;
+  const std::string scenario = scratch.write("small.yaml", small_mlp).string();
+  const auto validated = [&](const std::vector<std::string>& more) {
+    Outcome outcome = ddpsim(
+        with({"validate", scenario, "--backend", "threads", "--ranks", "2", "--json", "-"}, more));
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    for (const Json& each : outcome.json().at("results"))
+      CHECK(each.at("measured").at("spread").at("repeats") ==
+            outcome.json().at("results").at(0).at("measured").at("spread").at("repeats"));
+    return outcome;
+  };
+  const auto steps = [](const Outcome& outcome) {
+    return outcome.json().at("results").at(0).at("measured").at("spread").at("repeats").get<int>();
+  };
+  const auto cut_short = Catch::Contains("steps of each strategy were measured instead of 20");
+  // No time at all: the fewest.
+  const Outcome fewest = validated({"--within", "1 ms"});
+  CHECK(steps(fewest) == 5);
+  CHECK_THAT(fewest.err,
+             Catch::Contains("note: 5 ") && cut_short && Catch::Contains("about 1 ms (--within)"));
+  const Outcome asked = validated(
+      with({"--within", "1 ms", "--steps", "7", "--warm-up", "2"}, quickly_calibrated(scenario)));
+  CHECK(steps(asked) == 7);
+  CHECK_THAT(asked.err, !Catch::Contains("were measured instead of"));
+  const Outcome all = validated(with({"--within", "10min"}, quickly_calibrated(scenario)));
+  CHECK(steps(all) == 20);
+  CHECK_THAT(all.err, !Catch::Contains("were measured instead of"));
+}
+
 TEST_CASE("by itself calibrate measures all-reduces of up to 64 MiB", "[tools][validate]") {
   const Scratch scratch;
   const std::string scenario = scratch.write("small.yaml", small_mlp).string();
@@ -590,6 +622,7 @@ TEST_CASE("what validate and calibrate cannot do is one line", "[tools][validate
       {{"validate", scenario, "--timeout", "5 ms"}, "--timeout 5 ms: expected from 1 s to 24 h"},
       {{"validate", scenario, "--caps", "1MiB,x"}, "--caps 1MiB,x: expected sizes"},
       {{"validate", scenario, "--steps", "-1"}, "--steps -1: expected"},
+      {{"validate", scenario, "--within", "0 s"}, "--within 0 s: expected"},
       {{"validate", scenario, "--ranks", "2", "--rendezvous", "tcp://x"},
        "expected file:DIR or redis://host:port"},
       {{"validate", scenario, "--rendezvous", "file:/tmp"}, "this process is none"},

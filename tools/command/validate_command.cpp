@@ -208,6 +208,12 @@ int report(const ValidateRequest& request, const Validation& validation) {
   outputs.commit();
   if (!request.common.quiet)
     if (const std::string noise = shorter_than_none(validation); !noise.empty()) add_notes({noise});
+  if (!request.common.quiet && validation.steps_in_time)
+    add_notes({fmt::format(
+        "{} steps of each strategy were measured instead of {}, and all else as often as there was "
+        "time for in about {} (--within): a longer time makes more, and --steps {} all of them",
+        *validation.steps_in_time, request.options.steps, to_string(*request.options.within),
+        request.options.steps)});
   for (const ValidatedStep& step : validation.steps) {
     if (step.overflows > 0)
       note("ddpsim: {} gradients became infinite in 16 bit under {}", step.overflows,
@@ -220,17 +226,32 @@ int report(const ValidateRequest& request, const Validation& validation) {
   return held_to_tolerance(median_step_error(validation), request.tolerance);
 }
 
+/// How much is measured. What is asked for is measured in full; of the rest, what the time allows.
+void read_counts(const std::string& steps, const std::string& warm_up, const std::string& repeats,
+                 const std::string& within, ValidateOptions& options) {
+  options.within = std::chrono::seconds{50};
+  if (!within.empty()) options.within = duration_of("--within", within);
+  if (!steps.empty()) options.fewest_steps = options.steps = count_of("--steps", steps, 1, 100000);
+  if (!warm_up.empty())
+    options.fewest_warm_up = options.warm_up = count_of("--warm-up", warm_up, 0, 100000);
+  if (repeats.empty())
+    options.measure.within = scaled(*options.within, 0.7);
+  else
+    options.measure.repeats = count_of("--repeats", repeats, 1, 10000);
+}
+
 /// What the flags ask for; nothing if they ask for help.
 std::optional<ValidateRequest> validate_request(const std::vector<std::string>& arguments) {
   ValidateRequest request;
-  std::string steps = "20", warm_up = "5", caps, tolerance, repeats = "15";
+  std::string steps, warm_up, repeats, within, caps, tolerance;
   boost::program_options::options_description own;
   request.job.add_to(own);
   request.plugin.add_to(own);
   using boost::program_options::value;
-  own.add_options()("steps", value(&steps)->value_name("N"),
-                    "measured steps of each strategy (default: 20)")(
-      "warm-up", value(&warm_up)->value_name("N"), "steps before those (default: 5)")(
+  own.add_options()(
+      "steps", value(&steps)->value_name("N"),
+      "measured steps of each strategy (default: 20, or as many as --within leaves time for)")(
+      "warm-up", value(&warm_up)->value_name("N"), "steps before those (default: 5, or fewer)")(
       "caps", value(&caps)->value_name("LIST"),
       "run `bucketed` once for each of these caps, such as 1MiB,4MiB,25MiB")(
       "vary", value(&request.vary)->value_name("KEY=VALUES"),
@@ -239,9 +260,12 @@ std::optional<ValidateRequest> validate_request(const std::vector<std::string>& 
       "calibration", value(&request.calibration)->value_name("FILE"),
       "predict from what `ddpsim calibrate` measured before")(
       "repeats", value(&repeats)->value_name("N"),
-      "of each measurement of the calibration; of kernels at least (default: 15)")(
+      "of each measurement of the calibration; of kernels at least (default: 15, or fewer)")(
       "hooks-log", value(&request.log)->value_name("FILE"),
       "write every hook in the order they fire, predicted and measured (CSV; JSON for *.json)")(
+      "within", value(&within)->value_name("TIME"),
+      "about how long it may measure: fewer repeats and steps are made then, where --repeats, "
+      "--steps and --warm-up are not given, of steps 5 at least (default: 50 s)")(
       "tolerance", value(&tolerance)->value_name("SHARE"),
       "exit with code 3 if the median error of the step is larger, such as 5%");
   if (!parse(arguments, validate_usage,
@@ -252,20 +276,18 @@ std::optional<ValidateRequest> validate_request(const std::vector<std::string>& 
     throw InputError(
         "validate needs one scenario: ddpsim validate scenarios/examples/mlp-2ranks.yaml --ranks "
         "2");
-  request.options.steps = count_of("--steps", steps, 1, 100000);
-  request.options.warm_up = count_of("--warm-up", warm_up, 0, 100000);
+  read_counts(steps, warm_up, repeats, within, request.options);
   if (request.job.backend == "nccl") {
     request.options.measure.smallest = Bytes{1 << 10};
     request.options.measure.largest = Bytes{1 << 30};
   }
-  request.options.measure.repeats = count_of("--repeats", repeats, 1, 10000);
   if (!caps.empty()) request.caps = sizes_of("--caps", caps);
   if (!tolerance.empty()) request.tolerance = share_of("--tolerance", tolerance);
   if (!request.calibration.empty())
     request.options.calibration = read_calibration(request.calibration);
   check_settings(request);
-  request.agreement =
-      fmt::format("validate {} {} {} {}", steps, warm_up, repeats, !request.calibration.empty());
+  request.agreement = fmt::format("validate {} {} {} {} {}", steps, warm_up, repeats, within,
+                                  !request.calibration.empty());
   return request;
 }
 

@@ -116,6 +116,48 @@ void predict_all(Validation& validation, const std::vector<Training>& trainings,
   }
 }
 
+/// Since then, by this rank's clock.
+Duration since(std::chrono::steady_clock::time_point then) {
+  return std::chrono::steady_clock::now() - then;
+}
+
+/// How often every strategy takes a step: some to warm up, then those that count; fewer of both
+/// where the time is over. All ranks go through the same. Communicates.
+class StepRounds {
+ public:
+  StepRounds(Backend& backend, const ValidateOptions& options,
+             std::chrono::steady_clock::time_point begun)
+      : backend_(backend), options_(options), begun_(begun), warm_up_(options.warm_up) {
+    if (options.within) for_steps_ = *options.within - since(begun);
+  }
+
+  bool more() const { return measured_ < steps_; }
+  bool count() const { return number_ >= warm_up_; }
+  int number() const { return number_; }
+  int most() const { return warm_up_ + steps_; }
+  int measured() const { return measured_; }
+
+  void next() {
+    if (count()) ++measured_;
+    ++number_;
+    if (!options_.within) return;
+    // A fifth of what is left for steps is for those that warm up.
+    const bool warm = number_ >= options_.fewest_warm_up &&
+                      since(begun_) > *options_.within - scaled(for_steps_, 0.8);
+    if (number_ < warm_up_ && any_rank(backend_, warm)) warm_up_ = number_;
+    const bool over = measured_ >= options_.fewest_steps && since(begun_) > *options_.within;
+    if (any_rank(backend_, over)) steps_ = measured_;
+  }
+
+ private:
+  Backend& backend_;
+  const ValidateOptions& options_;
+  std::chrono::steady_clock::time_point begun_;
+  Duration for_steps_{};
+  int warm_up_, steps_ = options_.steps;
+  int number_ = 0, measured_ = 0;
+};
+
 }  // namespace
 
 std::vector<Training> trainings_to_validate(const Scenario& scenario,
@@ -193,6 +235,7 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
                     const std::vector<Schedule>& schedules, const ValidateOptions& options,
                     const Watch& watch) {
   Validation validation;
+  const auto begun = std::chrono::steady_clock::now();
   const Steal steal;
   validation.scenario = std::move(scenario);
   const Workload& workload = validation.scenario.workload;
@@ -232,6 +275,7 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     }
     MeasureOptions measure = options.measure;
     measure.kernels_follow = true;
+    if (measure.within) measure.within = *measure.within - since(begun);
     validation.calibration = measure_machine(backend, workload, alone, measure, watch);
   }
   std::optional<MeasureKernels> kernels;
@@ -241,23 +285,24 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   std::vector<std::vector<Timeline>> timelines(schedules.size());
   std::vector<std::optional<Sent>> sent(schedules.size());
   std::vector<double> overflows(schedules.size(), 0);
-  const int rounds = options.warm_up + options.steps;
   const int turns = (options.measure.repeats + options.steps - 1) / options.steps;
-  for (int round = 0; round < rounds; ++round) {
-    for (int turn = 0; kernels && turn < (round < options.warm_up ? 1 : turns); ++turn) {
-      kernels->run_plain(round >= options.warm_up);
-      kernels->run_hooked(validation.calibration.all_reduce, round >= options.warm_up);
+  StepRounds rounds(backend, options, begun);
+  for (; rounds.more(); rounds.next()) {
+    for (int turn = 0; kernels && turn < (rounds.count() ? turns : 1); ++turn) {
+      kernels->run_plain(rounds.count());
+      kernels->run_hooked(validation.calibration.all_reduce, rounds.count());
     }
     for (std::size_t s = 0; s < schedules.size(); ++s) {
       if (backend.rank() == 0 && watch.progress)
-        watch.progress(fmt::format("steps, {} of {}", round + 1, rounds),
-                       static_cast<double>(round) / rounds);
+        watch.progress(fmt::format("steps, {} of {}", rounds.number() + 1, rounds.most()),
+                       static_cast<double>(rounds.number()) / rounds.most());
       Timeline timeline = undisturbed(
           backend, [&] { return measure_step(backend, schedules[s], paces[s], &sent[s]); });
       if (sent[s]) overflows[s] += static_cast<double>(sent[s]->overflows);
-      if (round >= options.warm_up) timelines[s].push_back(std::move(timeline));
+      if (rounds.count()) timelines[s].push_back(std::move(timeline));
     }
   }
+  if (rounds.measured() < options.steps) validation.steps_in_time = rounds.measured();
   if (kernels) kernels->put_into(validation.calibration);
   predict_all(validation, trainings, schedules, backend.link_ranks(), kernels);
   for (std::size_t s = 0; s < schedules.size(); ++s)

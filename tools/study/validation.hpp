@@ -45,11 +45,17 @@ struct Validation {
   /// (backend/cpu/neighbours.hpp).
   double left_by_others = 1;
   std::vector<ValidatedStep> steps;  ///< the first one is `none`
+  /// How many steps of each were measured, if the time was over before all were.
+  std::optional<int> steps_in_time;
 };
 
 struct ValidateOptions {
-  int steps = 20;
+  int steps = 20;  ///< of each strategy, after `warm_up`
   int warm_up = 5;
+  /// About how long all may take, if that is limited: fewer steps are measured then, at least so
+  /// many, after at least so many to warm up. Of the calibration: MeasureOptions.
+  std::optional<Duration> within;
+  int fewest_steps = 5, fewest_warm_up = 1;
   MeasureOptions measure;
   std::optional<Calibration> calibration;  ///< none: measured
 };
