@@ -186,7 +186,6 @@ void CostModel::renew_law() {
 
 Costs CostModel::price(const Schedule& schedule) const {
   Costs costs;
-  costs.handover = launch.handover;
   costs.works.reserve(schedule.works.size());
   for (const Work& work : schedule.works) costs.works.push_back(cost_of(work));
   scale_passes(schedule, costs);
@@ -194,6 +193,7 @@ Costs CostModel::price(const Schedule& schedule) const {
   for (std::size_t w = 0; w < schedule.works.size(); ++w) {
     WorkCost& cost = costs.works[w];
     const int launches = schedule.works[w].launches;
+    if (schedule.works[w].handed_over) cost.take_up = launch.handover;
     cost.first_launch = launches > 1 ? cost.host / launches : cost.host;
     if (is_kernel(schedule.works[w].operation) && cost.work > Duration::zero())
       cost.launch_rate = static_cast<float>(launches / in_seconds(cost.work));

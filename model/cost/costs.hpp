@@ -19,15 +19,12 @@ struct WorkCost {
   float launch_rate = 0;      ///< kernels: launches per second of `work`
   Interference beside;        ///< collectives: how it and the kernels beside it slow each other
   CollectiveChoice choice{};  ///< collectives: how it runs, and what bounds it
-  /// Of a job: from being enqueued to being taken up by an idle stream.
-  Duration take_up{};
+  Duration take_up{};         ///< from being enqueued to being taken up by an idle stream
 };
 
 /// How long a schedule's work takes: an entry for each piece.
 struct Costs {
   std::vector<WorkCost> works;  ///< [Schedule::works]
-  /// Task::handed_over: from being issued to being taken up by an idle stream.
-  Duration handover{};
 
   const WorkCost& of(const Task& task) const { return works[task.work]; }
 };

@@ -223,12 +223,11 @@ class Bucketed : public StrategyTasks {
     ScheduleWriter& writer = step.writer;
     const auto gather = [&](Message message, Bytes size) {
       const std::int32_t result =
-          writer.announce(Operation::all_gather, message, size, step.launched[at(bucket)]);
+          writer.announce(Operation::all_gather, message, size, step.launched[at(bucket)], true);
       Task& task = writer.schedule.tasks[at(writer.collective_of(result))];
       writer.sent[at(bucket)] = writer.collective_of(result);
       task.bucket = bucket;
       task.gradient = step.gradient[at(bucket)];
-      task.handed_over = true;
       step.launched[at(bucket)] = result;
     };
     gather(Message::sparse_shape, sparse_shape_size);

@@ -149,14 +149,12 @@ Task& HookedBuckets::task_of(StepBuilder& step, std::int32_t bucket, std::size_t
   Work work = on_host ? Work{} : work_of(step, part, step.bucket(bucket).parameters, aside);
   work.operation = part.operation;
   if (stream == Stream::communication) work.communicator = communicator;
+  work.handed_over = collective && !aside;
   Task& task = writer.add(part.operation, stream, writer.number_of(work));
   task.bucket = bucket;
   task.step = static_cast<std::int32_t>(index);
   task.host_waits = on_host;
-  if (collective) {
-    task.handed_over = !aside;
-    task.gradient = step.gradient[at(bucket)];
-  }
+  if (collective) task.gradient = step.gradient[at(bucket)];
   return task;
 }
 

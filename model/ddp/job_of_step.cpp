@@ -73,15 +73,6 @@ class Translator {
     return static_cast<std::uint8_t>(number);
   }
 
-  /// What is handed over is priced by itself.
-  std::uint32_t work_of(const ddpsim::Task& task) {
-    if (!task.handed_over) return task.work;
-    const auto [found, added] =
-        handed_over_.try_emplace(task.work, static_cast<std::uint32_t>(job_.works.size()));
-    if (added) job_.works.push_back(schedule_.works[task.work]);
-    return found->second;
-  }
-
   /// A program for each rank that alone updates something, and for ranks without inputs; of all
   /// others one.
   void add_programs() {
@@ -132,7 +123,7 @@ class Translator {
       const auto place = static_cast<std::uint32_t>(program.tasks.size());
       places[t] = {place};
       latest[stream_of(task)] = place;
-      add({.work = work_of(task),
+      add({.work = task.work,
            .deed = t,
            .micro_batch = task.micro_batch,
            .stream = stream_of(task)},
@@ -681,11 +672,10 @@ class Translator {
   JobMemory memory_;
   Job& job_ = memory_.job;
   std::map<std::pair<std::uint8_t, std::int32_t>, std::int16_t> communicators_;
-  std::uint8_t queues_ = 1;                             ///< of collectives
-  std::uint32_t nothing_ = 0;                           ///< work that takes no time
-  std::uint32_t wait_ = 0;                              ///< deed of a host that waits
-  std::map<std::uint32_t, std::uint32_t> handed_over_;  ///< work of it
-  std::vector<Copies> copies_;                          ///< [micro-batch]
+  std::uint8_t queues_ = 1;     ///< of collectives
+  std::uint32_t nothing_ = 0;   ///< work that takes no time
+  std::uint32_t wait_ = 0;      ///< deed of a host that waits
+  std::vector<Copies> copies_;  ///< [micro-batch]
   std::int16_t micro_batch_ = 0;
 
   // [parameter]

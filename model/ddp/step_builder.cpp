@@ -36,10 +36,10 @@ void StepBuilder::all_reduce(std::int32_t index, bool handed_over) {
   Work work;
   work.operation = Operation::all_reduce;
   work.payload = bucket(index).size;
+  work.handed_over = handed_over;
   const std::int32_t ready = writer.input_of(work.payload, writer.last_kernel, index);
   Task& task = writer.collective_task(work);
   task.bucket = index;
-  task.handed_over = handed_over;
   task.gradient = gradient[at(index)];
   if (!divides()) task.divisor = divisor();
   if (ready != nobody) writer.depend(task, ready);

@@ -55,14 +55,13 @@ class Hash {
         work.known_time);
     add(work.caller, work.aside, work.beside_hook, work.optimizer_share, work.host,
         work.hook_calls);
-    add(work.payload, work.group, work.communicator);
+    add(work.payload, work.group, work.communicator, work.handed_over);
     if (work.tensors > 0 || work.call != Duration::zero()) add(work.tensors, work.call);
     if (work.by_class) add(*work.by_class);
   }
 
   void add(const Task& task) {
-    add(task.operation, task.stream, task.host_waits, task.handed_over, task.micro_batch,
-        task.work);
+    add(task.operation, task.stream, task.host_waits, task.micro_batch, task.work);
     add(task.layer, task.kernel, task.parameter, task.bucket, task.step, task.user_hook);
     add(task.after_begin, task.after_count, task.owner, task.gradient, task.divisor);
   }

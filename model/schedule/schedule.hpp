@@ -33,8 +33,6 @@ struct Task {
   Stream stream = Stream::compute;
   /// The host stands still until `after` has ended, before it begins this task.
   bool host_waits = false;
-  /// Collectives issued in the midst of kernels: the stream takes them up a hand-over later.
-  bool handed_over = false;
   std::int16_t micro_batch = 0;
   std::uint32_t work = 0;       ///< index into Schedule::works
   std::int32_t layer = nobody;  ///< forward, backward

@@ -129,12 +129,13 @@ void ScheduleWriter::host_waits_for_collective(std::int32_t result, std::int32_t
 }
 
 std::int32_t ScheduleWriter::announce(Operation operation, Message message, Bytes size,
-                                      std::int32_t before) {
+                                      std::int32_t before, bool handed_over) {
   const std::int32_t ready = input_of(size, last_kernel, nobody);
   Work work;
   work.operation = operation;
   work.message = message;
   work.payload = size;
+  work.handed_over = handed_over;
   Task& task = collective_task(work);
   if (ready != nobody) depend(task, ready);
   if (before != nobody) depend(task, before);

@@ -67,7 +67,7 @@ class ScheduleWriter {
   /// A collective of DDP's own, behind `before` if that is a task; returns the task that has its
   /// result.
   std::int32_t announce(Operation operation, Message message, Bytes size,
-                        std::int32_t before = nobody);
+                        std::int32_t before = nobody, bool handed_over = false);
   /// The host stands still until a task has ended, and what was enqueued before (a blocking copy to
   /// the host).
   void host_reads(std::int32_t task);

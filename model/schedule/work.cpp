@@ -76,6 +76,7 @@ std::size_t WorkHash::operator()(const Work& work) const {
                                     static_cast<std::uint64_t>(work.caller) << 24 |
                                     static_cast<std::uint64_t>(work.aside) << 32 |
                                     static_cast<std::uint64_t>(work.beside_hook) << 33 |
+                                    static_cast<std::uint64_t>(work.handed_over) << 34 |
                                     static_cast<std::uint64_t>(work.communicator) << 40);
   if (work.gemm)
     for (const std::int64_t side : {work.gemm->m, work.gemm->n, work.gemm->k, work.gemm->batch})

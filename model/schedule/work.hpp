@@ -47,6 +47,8 @@ struct Work {
   /// Ranks that take part, next to each other; 0: all ranks.
   std::int32_t group = 0;
   std::uint8_t communicator = 0;  ///< in whose queue it stands
+  /// Issued in the midst of kernels: its stream takes it up a hand-over later.
+  bool handed_over = false;
 
   /// Does the device (or the host of a synchronous one) compute anything?
   bool computes() const {

@@ -28,9 +28,9 @@ struct Timeline {
     Duration latency{};         ///< collectives: the part that is not transfer
     Duration last_launch{};     ///< it ends no earlier than this after its last launch
     CollectiveChoice choice{};  ///< collectives: how it runs, and what bounds it
+    Duration take_up{};         ///< collectives: from being enqueued to the stream's taking it up
   };
   std::vector<Detail> details;  ///< [Schedule::works]; empty: measured, and not known
-  Duration handover{};          ///< of a collective issued in the midst of kernels to its stream
   /// `ranks` are those of the job, each at its number: it was measured. Else those that a
   /// prediction tells apart.
   bool of_each_rank = false;

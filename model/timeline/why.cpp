@@ -54,8 +54,7 @@ int last_to_arrive(const Schedule& schedule, const Timeline& timeline, std::int3
   const Task& task = schedule.tasks[at(collective)];
   for (std::size_t r = 0; r < timeline.ranks.size(); ++r) {
     const std::vector<TaskTimes>& times = timeline.ranks[r];
-    Instant there = times[at(collective)].enqueued;
-    if (task.handed_over) there += timeline.handover;
+    Instant there = times[at(collective)].enqueued + timeline.detail_of(task).take_up;
     for (const std::uint32_t earlier : schedule.waits_for(task))
       there = std::max(there, times[earlier].end);
     if (there <= arrived) continue;
@@ -125,7 +124,7 @@ ExposedBucket held_up(const Schedule& schedule, const Timeline& timeline,
     bucket.called = std::max(bucket.called, times[earlier].end);
   if (last.previous != nobody) bucket.previous = times[at(last.previous)].end;
   bucket.issued = its.issued;
-  bucket.launched = its.enqueued + (task.handed_over ? timeline.handover : Duration::zero());
+  bucket.launched = its.enqueued + timeline.detail_of(task).take_up;
   bucket.last_rank = last_to_arrive(schedule, timeline, last.task, rank, arrival(bucket));
   return bucket;
 }

@@ -237,8 +237,7 @@ class Engine {
     if (next == none) return;
     const Task& task = rank.schedule->tasks[next];
     if (!ready(rank, task)) return;
-    const Instant taken_up =
-        (*rank.times)[next].enqueued + (task.handed_over ? rank.costs->handover : Duration::zero());
+    const Instant taken_up = (*rank.times)[next].enqueued + rank.costs->of(task).take_up;
     if (taken_up > now_) return wake(rank, Waker::collective, taken_up);
     if (!is_collective(task.operation)) {
       if (rank.aside() != none) return;
@@ -505,10 +504,9 @@ class Engine {
   }
 
   void keep_details(const Costs& costs) {
-    timeline_.handover = costs.handover;
     timeline_.details.reserve(costs.works.size());
     for (const WorkCost& cost : costs.works)
-      timeline_.details.push_back({cost.latency, cost.last_launch, cost.choice});
+      timeline_.details.push_back({cost.latency, cost.last_launch, cost.choice, cost.take_up});
   }
 
   void wake(Rank& rank, Waker who, Instant at) {

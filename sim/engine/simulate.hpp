@@ -32,8 +32,7 @@ struct RankPlan {
 /// or ends. A run of launches the host has not finished enqueueing counts as active to its end: its
 /// gaps are shorter than what a collective moves at a time.
 ///
-/// A collective that was handed over (Task::handed_over) is taken up no earlier than
-/// Costs::handover after it was enqueued.
+/// A collective is taken up no earlier than WorkCost::take_up after it was enqueued.
 ///
 /// Ranks that do the same may be given once: a single plan stands for all of them.
 /// Throws std::invalid_argument if the ranks issue different numbers of collectives, or tasks wait

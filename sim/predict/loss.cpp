@@ -35,10 +35,11 @@ class Removal {
   bool has(Loss loss) const { return removed_[static_cast<std::size_t>(loss)]; }
 
   void operator()(const Schedule& schedule, Costs& costs) const {
-    if (has(Loss::launches)) costs.handover = Duration::zero();
-    for (std::size_t w = 0; w < costs.works.size(); ++w)
+    for (std::size_t w = 0; w < costs.works.size(); ++w) {
+      if (has(Loss::launches)) costs.works[w].take_up = Duration::zero();
       if (is_for_communication(schedule.works[w]))
         cheapen(schedule.works[w].operation, costs.works[w]);
+    }
   }
 
  private:

@@ -70,11 +70,12 @@ class TaskCheck {
   }
 
   Why why_unknown_collective(const Task& task) const {
+    const bool handed_over = schedule_.work_of(task).handed_over;
     if (sends_bucket(task)) {
-      const bool plain = task.operation == Operation::all_reduce && task.handed_over &&
+      const bool plain = task.operation == Operation::all_reduce && handed_over &&
                          schedule_.work_of(task).message == Message::gradients;
       if (!plain) return "a bucket is not one all-reduce";
-    } else if (task.handed_over) {
+    } else if (handed_over) {
       return "more than buckets is handed over";
     }
     if (!waits_for_kernels(task))

@@ -103,7 +103,6 @@ struct BucketedSteps::Writing {
   Lane& lane;
   std::vector<std::int32_t> position_of;   ///< [gradient] its place in the order they arrive
   bool copied_back = false;                ///< out of the buckets
-  Duration handover{};                     ///< of a collective, from its issue to being taken up
   Duration host{};                         ///< what the host has spent so far
   std::int32_t fired = 0;                  ///< hooks of this round
   std::vector<std::uint32_t> issued_as{};  ///< [fixed] its task
@@ -139,7 +138,6 @@ void BucketedSteps::compile(const Schedule& schedule, const Costs& costs) {
   writing.copied_back = std::ranges::any_of(schedule.tasks, [](const Task& task) {
     return task.operation == Operation::copy_out && task.bucket != nobody;
   });
-  writing.handover = costs.handover;
   fixed_.clear();
   fired_.assign(arrival.size(), 0);
   for (std::uint32_t t = 0; t < schedule.tasks.size(); ++t) {
@@ -158,7 +156,7 @@ void BucketedSteps::compile(const Schedule& schedule, const Costs& costs) {
 void BucketedSteps::write_collective(Writing& writing, std::uint32_t t, const WorkCost& cost) {
   if (writing.schedule.tasks[t].bucket != nobody) {  // stands for all buckets
     launch_host_ = cost.host;
-    handover_ = writing.handover;
+    handover_ = cost.take_up;
     return;
   }
   writing.host += cost.host;

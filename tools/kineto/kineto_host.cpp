@@ -118,7 +118,7 @@ class HostWriter {
   }
   /// An all-reduce that a gradient's hook issues.
   bool is_hooked(std::size_t index) const {
-    return is_collective(tasks()[index].operation) && tasks()[index].handed_over;
+    return step_.schedule.work_of(tasks()[index]).handed_over;
   }
   bool in_backward(std::size_t index) const {
     const auto found = backward_.find(tasks()[index].micro_batch);

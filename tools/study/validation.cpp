@@ -51,10 +51,8 @@ StepMetrics median_of(const std::vector<StepMetrics>& samples) {
 
 /// All timelines of one strategy become its figures; the one in the middle is kept.
 void summarise(std::vector<Timeline> timelines, const Scenario& scenario, ValidatedStep& step) {
-  for (Timeline& timeline : timelines) {  // to tell what bounds a step, as the prediction does
+  for (Timeline& timeline : timelines)  // to tell what bounds a step, as the prediction does
     timeline.details = step.predicted.timeline.details;
-    timeline.handover = step.predicted.timeline.handover;
-  }
   std::vector<StepMetrics> samples;
   std::vector<Duration> lengths;
   Waits waits;

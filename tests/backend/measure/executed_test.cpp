@@ -89,7 +89,7 @@ TEST_CASE("a rank whose schedule differs in one task is found, on all ranks",
       [](Schedule& mine) {
         first_with(mine, Operation::hook).work = first_with(mine, Operation::wait).work;
       },
-      [](Schedule& mine) { first_with(mine, Operation::hook).handed_over = true; },
+      [](Schedule& mine) { mine.works[first_with(mine, Operation::hook).work].handed_over = true; },
   };
   for (std::size_t change = 0; change < changes.size(); ++change)
     for (const int odd : {0, 2}) {

@@ -279,9 +279,9 @@ TEST_CASE("launches for free leave the host what it computes itself, and the dev
     model.launch = {};
     model.free_launch = true;
     const Costs free = model.price(step.schedule);
-    CHECK(free.handover == 0us);
     for (std::size_t w = 0; w < step.schedule.works.size(); ++w) {
       const Work& work = step.schedule.works[w];
+      CHECK(free.works[w].take_up == 0us);
       CAPTURE(describe(work));
       REQUIRE(free.works[w].host == work.host);
       REQUIRE(free.works[w].work == usual.works[w].work);
@@ -405,9 +405,14 @@ TEST_CASE("the host pays for hooks, graph walks and, on a synchronous device, wa
   through.through_host = gigabytes_per_second(10);
   through.launch = {1us, 2us, 3us, 4us, 5us};
   Schedule schedule;
-  schedule.works = {copy};
+  Work own, handed_over;
+  own.operation = handed_over.operation = Operation::all_reduce;
+  handed_over.handed_over = true;
+  schedule.works = {copy, own, handed_over};
   const Costs costs = CostModel(through).price(schedule);
   CHECK(costs.works[0].work == 100us);
   CHECK(costs.works[0].host == 1us);
-  CHECK(costs.handover == 4us);
+  CHECK(costs.works[1].take_up == 0us);
+  CHECK(costs.works[2].take_up == 4us);
+  CHECK(costs.works[2].work == costs.works[1].work);
 }

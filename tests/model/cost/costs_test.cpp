@@ -60,8 +60,8 @@ TEST_CASE("a slower rank computes longer, and communicates and launches as ever"
 TEST_CASE("a slower rank's hand-over is everybody's", "[model][costs]") {
   const Schedule schedule = one_of_each_kind(false);
   Costs costs = alike(schedule);
-  costs.handover = 3us;
-  CHECK(slowed_down(schedule, costs, 2).handover == 3us);
+  for (WorkCost& cost : costs.works) cost.take_up = 3us;
+  for (const WorkCost& cost : slowed_down(schedule, costs, 2).works) CHECK(cost.take_up == 3us);
 }
 
 TEST_CASE("all tasks together take what host and streams spend on each", "[model][costs]") {

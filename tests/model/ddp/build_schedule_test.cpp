@@ -332,7 +332,7 @@ TEST_CASE("what a hook launches is handed over in the midst of kernels",
     std::vector<bool> each;
     const Schedule schedule = build_schedule(two_layer_works(), training);
     for (const Task& task : schedule.tasks)
-      if (is_collective(task.operation)) each.push_back(task.handed_over);
+      if (is_collective(task.operation)) each.push_back(schedule.work_of(task).handed_over);
     return each;
   };
   using Each = std::vector<bool>;

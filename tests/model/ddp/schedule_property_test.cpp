@@ -281,7 +281,7 @@ TEST_CASE("tasks run where their kind does", "[model][schedule_property]") {
       const Work& work = schedule.work_of(task);
       if (is_collective(task.operation)) REQUIRE(task.stream == Stream::communication);
       if (is_collective(task.operation)) REQUIRE_FALSE(task.host_waits);
-      if (task.handed_over) REQUIRE(is_collective(task.operation));
+      if (work.handed_over) REQUIRE(is_collective(task.operation));
       if (work.communicator != 0) REQUIRE(task.stream == Stream::communication);
       if (task.host_waits) REQUIRE(task.stream == Stream::host);
       if (work.aside)

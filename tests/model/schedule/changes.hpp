@@ -56,16 +56,16 @@ inline void in_fields(Kernel v, const Visit<Kernel>& visit) {
 inline void in_fields(Work v, const Visit<Work>& visit) {
   auto& [operation, message, gemm, traffic, type, launches, tensors, call, known_time, by_class,
          caller, aside, beside_hook, optimizer_share, host, hook_calls, payload, group,
-         communicator] = v;
+         communicator, handed_over] = v;
   in_each(v, visit, operation, message, gemm, traffic, type, launches, tensors, call, known_time,
           by_class, caller, aside, beside_hook, optimizer_share, host, hook_calls, payload, group,
-          communicator);
+          communicator, handed_over);
 }
 inline void in_fields(Task v, const Visit<Task>& visit) {
-  auto& [operation, stream, host_waits, handed_over, micro_batch, work, layer, kernel, parameter,
-         bucket, step, user_hook, after_begin, after_count, owner, gradient, divisor] = v;
-  in_each(v, visit, operation, stream, host_waits, handed_over, micro_batch, work, layer, kernel,
-          parameter, bucket, step, user_hook, after_begin, after_count, owner, gradient, divisor);
+  auto& [operation, stream, host_waits, micro_batch, work, layer, kernel, parameter, bucket, step,
+         user_hook, after_begin, after_count, owner, gradient, divisor] = v;
+  in_each(v, visit, operation, stream, host_waits, micro_batch, work, layer, kernel, parameter,
+          bucket, step, user_hook, after_begin, after_count, owner, gradient, divisor);
 }
 inline void in_fields(CommStep v, const Visit<CommStep>& visit) {
   auto& [action, operation, tensor, kernel, payload, host, type, factor, divisor, group, channel,

@@ -72,8 +72,8 @@ TEST_CASE("a bucket that the host launched late", "[model][why]") {
   std::vector<Happened> all{ran(Operation::backward, 0ms, 10ms), reduced(0, 14ms, 20ms, {0}, 11ms)};
   all[1].enqueued = 13ms;
   History history(all, 1);
-  history.schedule.tasks[1].handed_over = true;
-  history.timeline.handover = 1ms;
+  history.timeline.details.resize(history.schedule.works.size());
+  history.timeline.details[history.schedule.tasks[1].work].take_up = 1ms;
   const auto buckets = why(history);
   REQUIRE(buckets.size() == 1);
   CHECK(buckets[0].launched == Instant{14ms});

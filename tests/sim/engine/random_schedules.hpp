@@ -74,7 +74,7 @@ inline std::vector<Script> random_schedules(Dice& dice, const Shape& shape) {
   for (int rank = 0; rank < shape.ranks; ++rank) {
     Script step;
     step.schedule.collectives_at_once = shape.collectives_at_once;
-    if (shape.handover) step.costs.handover = dice.time(15);
+    const Duration take_up = shape.handover ? dice.time(15) : Duration::zero();
     const int others = dice.between(1, shape.most_tasks);
     int issued = 0;
     for (int left = others + collectives; left > 0; --left) {
@@ -87,7 +87,7 @@ inline std::vector<Script> random_schedules(Dice& dice, const Shape& shape) {
         PricedTask task = collective(dice.time(25), beside[static_cast<std::size_t>(issued)]);
         task.host = dice.time(3);
         if (dice.one_in(8)) task.host_waits = true;
-        task.handed_over = shape.handover && dice.one_in(2);
+        if (shape.handover && dice.one_in(2)) task.take_up = take_up;
         if (several) task.latency = latencies[static_cast<std::size_t>(issued)];
         task.communicator = static_cast<std::uint8_t>(issued % shape.communicators);
         step.add(task, after);

@@ -45,10 +45,9 @@ void for_related_schedules(Shared shared, Relate&& relate) {
 
 /// The same work where every time is `factor` times as long.
 Script times(Script script, int factor) {
-  script.costs.handover *= factor;
   for (WorkCost& cost : script.costs.works) {
-    for (Duration* time :
-         {&cost.host, &cost.first_launch, &cost.work, &cost.last_launch, &cost.latency})
+    for (Duration* time : {&cost.host, &cost.first_launch, &cost.work, &cost.last_launch,
+                           &cost.latency, &cost.take_up})
       *time *= factor;
     cost.launch_rate /= static_cast<float>(factor);
     cost.beside.per_launch *= static_cast<float>(factor);

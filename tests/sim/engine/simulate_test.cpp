@@ -248,15 +248,14 @@ TEST_CASE("what is only measured is refused", "[sim][simulate]") {
 TEST_CASE("a collective that is handed over is taken up later", "[sim][simulate]") {
   // Enqueued at 1 and 2 ms. The second is taken up 3 ms later: just when the first has ended.
   Script step;
-  step.costs.handover = 3ms;
   PricedTask task = launched(collective(4ms), 1ms);
   const auto own = step.add(task);
-  task.handed_over = true;
+  task.take_up = 3ms;
   const auto over = step.add(task);
   const Timeline timeline = simulate(step);
   CHECK(work_of(timeline, own) == Window{1ms, 5ms});
   CHECK(work_of(timeline, over) == Window{5ms, 9ms});
-  step.costs.handover = 6ms;
+  step.costs.works[over].take_up = 6ms;
   CHECK(work_of(simulate(step), over) == Window{8ms, 12ms});
 }
 

@@ -110,7 +110,6 @@ struct ScriptedJob {
       added.after_end = static_cast<std::uint32_t>(program.after.size());
       my_places.push_back(static_cast<std::uint32_t>(program.tasks.size()));
       program.tasks.push_back(added);
-      if (task.handed_over) prices.works[added.work].take_up = script.costs.handover;
     }
     works_ = idle + 1;
   }

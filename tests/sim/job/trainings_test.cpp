@@ -69,9 +69,7 @@ class BothWays {
     costs.works.resize(job_.works.size());
     for (const program::Task& task : job_.programs[job_.program_of[index]].tasks) {
       if (task.deed >= schedule_.tasks.size()) continue;
-      const Task& its = schedules_[index].tasks[task.deed];
-      costs.works[task.work] = costs_[index].of(its);
-      if (its.handed_over) costs.works[task.work].take_up = costs_[index].handover;
+      costs.works[task.work] = costs_[index].of(schedules_[index].tasks[task.deed]);
     }
     return costs;
   }

@@ -15,12 +15,11 @@ struct PricedTask {
   Operation operation = Operation::forward;
   Stream stream = Stream::compute;
   bool host_waits = false;
-  bool handed_over = false;
   std::int32_t bucket = nobody;
   std::int32_t launches = 1;
   std::uint8_t communicator = 0;
   float memory_fraction = 0;
-  Duration host{}, work{}, last_launch{}, latency{};
+  Duration host{}, work{}, last_launch{}, latency{}, take_up{};
   Interference beside{};
 };
 
@@ -92,7 +91,6 @@ struct Script {
     task.operation = priced.operation;
     task.stream = priced.stream;
     task.host_waits = priced.host_waits;
-    task.handed_over = priced.handed_over;
     task.bucket = priced.bucket;
     task.work = index;
     task.after_begin = static_cast<std::uint32_t>(schedule.after.size());
@@ -103,6 +101,7 @@ struct Script {
     work.operation = priced.operation;
     work.launches = priced.launches;
     work.communicator = priced.communicator;
+    work.handed_over = priced.take_up > Duration::zero();
     // No two alike, and only what has a time computes.
     (is_kernel(priced.operation) && priced.work > Duration::zero() ? work.traffic : work.payload) =
         Bytes{index + 1};
@@ -113,6 +112,7 @@ struct Script {
     cost.work = priced.work;
     cost.last_launch = priced.last_launch;
     cost.latency = priced.latency;
+    cost.take_up = priced.take_up;
     cost.memory_fraction = priced.memory_fraction;
     if (priced.work > Duration::zero())
       cost.launch_rate = static_cast<float>(priced.launches / in_seconds(priced.work));

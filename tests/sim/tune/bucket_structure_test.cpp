@@ -161,12 +161,12 @@ const std::vector<Case>& cases() {
       {"a bucket is not one all-reduce",
        {},
        [](Schedule& whole, Schedule&) {
-         task_of(whole, Operation::all_reduce, true).handed_over = false;
+         whole.works[task_of(whole, Operation::all_reduce, true).work].handed_over = false;
        }},
       {"more than buckets is handed over",
        {},
        [](Schedule& whole, Schedule&) {
-         task_of(whole, Operation::broadcast, false).handed_over = true;
+         whole.works[task_of(whole, Operation::broadcast, false).work].handed_over = true;
        }},
       {"a collective does not just wait for the kernels before it",
        {},
