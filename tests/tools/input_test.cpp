@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "tests/tools/program.hpp"
 
@@ -25,12 +26,17 @@ Outcome run_first(Words more, const Words& input) {
   return outcome;
 }
 
-/// What it prints, with its lines joined, for a page breaks them where it likes.
-std::string printed_words(const Words& more, const Words& input) {
-  std::istringstream words(run_first(more, input).out);
+/// With its lines joined, for a page breaks them where it likes.
+std::string joined_lines(const std::string& text) {
+  std::istringstream words(text);
   std::string line;
   for (std::string word; words >> word;) line += (line.empty() ? "" : " ") + word;
   return line;
+}
+
+/// What it prints, joined.
+std::string printed_words(const Words& more, const Words& input) {
+  return joined_lines(run_first(more, input).out);
 }
 
 }  // namespace
@@ -115,6 +121,41 @@ TEST_CASE("the table of losses has input only where batches take time", "[tools]
              Catch::Contains(" copies launches input rest ") &&
                  Catch::Contains(" input: the wait for batches, which a node makes for all "));
   CHECK_THAT(printed_words({"--why", "--wide"}, {}), Catch::Contains(" copies launches rest "));
+}
+
+TEST_CASE("the verdict of a page on steps that wait for batches is of that wait",
+          "[tools][input][html]") {
+  const auto page = [](const Words& input) {
+    const Scratch scratch;
+    const std::string file = scratch.path("r.html").string();
+    run_first({"-q", "--report", file}, input);
+    return content_of(file);
+  };
+  const Json ready = run_first({"--json", "-"}, {}).json();
+  const double without_ms = ready["results"][2]["step_ms"];
+  const std::string late = page(late_batches);
+  CHECK_THAT(late,
+             Catch::Contains(fmt::format(
+                 "The shortest step on 8 ranks is 384 ms, under bucketed, 1+25 MiB. It waits "
+                 "{:.1f} ms of that for its batches, of which a node makes those of its ranks "
+                 "in 384 ms (training.input), and naive takes as long. Without communication "
+                 "it would take as long (comm share 0.0 %). A quicker input, or more cores "
+                 "for the input, makes the step shorter, down to {:.1f} ms.",
+                 node_ms - without_ms, without_ms)));
+  CHECK_THAT(late, !Catch::Contains(" of communication hides behind computation"));
+  // Where the step without communication alone waits, its share is that of the table.
+  const Words some{"--set", "training.input={time: 17 ms, cores: 1}"};
+  const Json bucketed = run_first({"--json", "-"}, some).json()["results"][2];
+  REQUIRE(bucketed["bound"] != "input");
+  const double share = bucketed["communication_share"], exposed_ms = bucketed["exposed_ms"];
+  REQUIRE(share < exposed_ms / bucketed["step_ms"].get<double>() / 2);
+  CHECK_THAT(page(some),
+             Catch::Contains(fmt::format(" is exposed, but without communication the step would be "
+                                         "{:.1f} % shorter, as it would wait for its batches "
+                                         "(training.input).",
+                                         100 * share)));
+  CHECK_THAT(page({}), Catch::Contains(" % of the step.") &&
+                           !Catch::Contains("without communication the step would be"));
 }
 
 }  // namespace ddpsim
