@@ -158,4 +158,11 @@ TEST_CASE("the verdict of a page on steps that wait for batches is of that wait"
                            !Catch::Contains("without communication the step would be"));
 }
 
+TEST_CASE("explain and the documents say comm share with its exception",
+          "[tools][input][explain]") {
+  CHECK_THAT(joined_lines(ddpsim({"explain", "comm share"}).out),
+             Catch::Contains("exposed over step, unless the step or the one without communication "
+                             "waits for batches"));
+}
+
 }  // namespace ddpsim
