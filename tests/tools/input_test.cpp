@@ -158,6 +158,41 @@ TEST_CASE("the verdict of a page on steps that wait for batches is of that wait"
                            !Catch::Contains("without communication the step would be"));
 }
 
+TEST_CASE("tune's exposed time is run's where steps wait for batches", "[tools][input][tune]") {
+  const Scratch scratch;
+  const std::string file =
+      scratch.write("two.yaml",
+                    "name: two\n"
+                    "workload: {model: cs336-small, batch: 4, sequence: 256, dtype: fp32}\n"
+                    "cluster: {device: t4, ranks_per_node: 2, intra_node: pcie3}\n"
+                    "compare: [none, bucketed]\n");
+  const auto results = [&](const Words& more) {
+    Words words{"run", file, "--json", "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = ddpsim(words);
+    REQUIRE(outcome.code == 0);
+    return outcome.json()["results"];
+  };
+  const Json ready = results({});
+  const double none_ms = ready[0]["step_ms"], default_ms = ready[1]["step_ms"];
+  // Batches that only the step without communication waits for, and batches that all wait for.
+  for (const double batch_ms : {(none_ms + default_ms) / 2, 2 * default_ms}) {
+    const Words input{"--set",
+                      fmt::format("training.input={{time: {:.3f} ms, cores: 2}}", batch_ms)};
+    const Json waiting = results(input);
+    REQUIRE(waiting[0]["bound"] == "input");
+    const std::string tuned = joined_lines(ddpsim({"tune", file, input[0], input[1]}).out);
+    CHECK_THAT(tuned, Catch::Contains(fmt::format(" {:.2f} {:.2f} +0.00 %",
+                                                  waiting[1]["step_ms"].get<double>(),
+                                                  waiting[1]["exposed_ms"].get<double>())));
+    CHECK_THAT(tuned,
+               Catch::Contains(fmt::format(" ms, {:.2f} of it the wait for batches, which exposed "
+                                           "leaves out of all steps. ",
+                                           batch_ms - none_ms)));
+  }
+  CHECK_THAT(ddpsim({"tune", file}).out, !Catch::Contains("batches"));
+}
+
 TEST_CASE("explain and the documents say comm share with its exception",
           "[tools][input][explain]") {
   CHECK_THAT(joined_lines(ddpsim({"explain", "comm share"}).out),
