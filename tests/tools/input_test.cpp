@@ -193,6 +193,23 @@ TEST_CASE("tune's exposed time is run's where steps wait for batches", "[tools][
   CHECK_THAT(ddpsim({"tune", file}).out, !Catch::Contains("batches"));
 }
 
+TEST_CASE("steps in which the host runs ahead wait for batches on neither side",
+          "[tools][input][steps]") {
+  const Words ahead{"--steps", "5", "--run-ahead"};
+  Words json = ahead;
+  json.insert(json.end(), {"--json", "-"});
+  const Json ready = run_first(json, {}).json(), waiting = run_first(json, late_batches).json();
+  for (std::size_t i = 0; i < waiting["results"].size(); ++i) {
+    CHECK(waiting["results"][i]["run_ahead"] == ready["results"][i]["run_ahead"]);
+    CHECK(waiting["results"][i]["steps"]["total_ms"] == Approx(5 * node_ms));
+  }
+  const std::string said =
+      "Waits for batches (training.input) are left out of alone and period: with them 5 steps take "
+      "no less than 1920.000 ms, as a node makes those of one step in 384.000 ms.";
+  CHECK_THAT(printed_words(ahead, late_batches), Catch::Contains(said));
+  CHECK_THAT(printed_words(ahead, {}), !Catch::Contains("Waits for batches"));
+}
+
 TEST_CASE("explain and the documents say comm share with its exception",
           "[tools][input][explain]") {
   CHECK_THAT(joined_lines(ddpsim({"explain", "comm share"}).out),
