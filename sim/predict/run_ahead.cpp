@@ -24,7 +24,7 @@ void check_extent(const StepModel& model, const ConsecutiveSteps& steps) {
   for (std::size_t i = 0; i < steps.sequence.size(); ++i) {
     const Step& kind = steps.kinds[static_cast<std::size_t>(steps.sequence[i])];
     tasks += ranks * kind.schedule.tasks.size();
-    seconds += in_seconds(kind.metrics.step);
+    seconds += in_seconds(kind.metrics.working());
     if (tasks <= most_joined_tasks && seconds <= in_seconds(longest_run)) continue;
     const std::string what = tasks > most_joined_tasks
                                  ? fmt::format("more than {} tasks", most_joined_tasks)

@@ -10,7 +10,7 @@ namespace ddpsim {
 
 /// Consecutive steps in which the host of an asynchronous device runs ahead: it launches the next
 /// step while the device still works on the last, unless DDP's logger makes it wait
-/// (joined_steps.hpp).
+/// (joined_steps.hpp). No step waits for its batches.
 struct RunAhead {
   /// [step] from the moment the device was done with all steps before to the moment it is done with
   /// this one as well, on all ranks.

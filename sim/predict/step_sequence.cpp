@@ -17,6 +17,13 @@ double ConsecutiveSteps::total_seconds() const {
   return seconds;
 }
 
+double ConsecutiveSteps::working_seconds() const {
+  double seconds = 0;
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind)
+    seconds += static_cast<double>(counts[kind]) * in_seconds(kinds[kind].metrics.working());
+  return seconds;
+}
+
 std::optional<AveragedStep> averaged_step(const StepModel& model, const Step& steady) {
   Training training = steady.training;
   if (training.iteration != 0) return std::nullopt;

@@ -21,6 +21,7 @@ struct ConsecutiveSteps {
   DdpAverages logged;                  ///< by DDP's logger; no samples unless `bucketed`
 
   double total_seconds() const;
+  double working_seconds() const;  ///< without waits for batches
 };
 
 inline constexpr int most_steps = 1'000'000;

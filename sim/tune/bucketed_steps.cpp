@@ -417,7 +417,9 @@ Duration BucketedSteps::simulated(const std::vector<std::vector<int>>& buckets) 
   ++evaluated_;
   Training training = training_;
   training.buckets = buckets;
-  return predict(model_, training).metrics.step;
+  const StepMetrics metrics = predict(model_, training).metrics;
+  input_wait_ = metrics.input_wait;
+  return metrics.step;
 }
 
 Duration BucketedSteps::of(std::span<const int> ends, Duration limit) {

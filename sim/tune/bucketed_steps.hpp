@@ -48,6 +48,8 @@ class BucketedSteps {
   /// The step with any buckets, as in Training::buckets. Buckets that are not contiguous in arrival
   /// order take a hundred times as long: they go through build_schedule and simulate.
   Duration of(const std::vector<std::vector<int>>& buckets);
+  /// Of the step that was asked for last: the wait for its batches (StepMetrics::input_wait).
+  Duration input_wait() const { return input_wait_; }
 
   /// What a bucketing costs at least: the same step with nothing slowing anything and one launch in
   /// front of each bucket; of the slowest rank. With interference, more launches or other ranks no
@@ -164,6 +166,7 @@ class BucketedSteps {
   Training training_;
   Schedule whole_;  // all gradients in one bucket
   std::optional<std::string_view> why_simulated_;
+  Duration input_wait_{};  // none, where steps are not simulated as a whole
   bool synchronous_ = false;
   Duration launch_host_{};     // to issue a bucket's all-reduce
   Duration handover_{};        // to its being taken up

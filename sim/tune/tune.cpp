@@ -83,7 +83,9 @@ class Tuner {
     Training alone = given;
     alone.strategy = Strategy::none;
     alone.iteration = 0;
-    tuning.without = predict(model_, alone).metrics.step;
+    const StepMetrics without = predict(model_, alone).metrics;
+    tuning.without = without.step;
+    tuning.without_wait = without.input_wait;
     tuning.standard = of_caps(torch, default_first_bucket_cap, default_bucket_cap);
     tuning.given = of_given(given);
     tuning.one_bucket = of_caps(torch, std::nullopt, no_cap);
@@ -163,6 +165,7 @@ class Tuner {
   Choice choice(BucketedSteps& steps, Buckets buckets) const {
     Choice made;
     made.step = steps.of(buckets);
+    made.input_wait = steps.input_wait();
     made.largest = largest_of(buckets);
     made.buckets = std::move(buckets);
     return made;
@@ -375,6 +378,7 @@ class Tuner {
     tuning.bound_of_passes = !transfers;
     tuning.lower_bound = std::max(optimizer ? passes.step : passes.forward + passes.backward,
                                   transfers.value_or(Duration::zero()));
+    if (tuning.lower_bound == passes.step) tuning.lower_bound_wait = passes.input_wait;
     if (!one_type_) return;
     std::vector<Ends> starts;
     for (const Choice* each :

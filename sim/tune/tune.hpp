@@ -19,14 +19,15 @@ struct Choice {
   Bytes highest_first;             ///< likewise, where there is a first cap
   Buckets buckets;
   Duration step{};
-  Bytes largest;  ///< bytes of its largest bucket
+  Duration input_wait{};  ///< of the step, the wait for batches
+  Bytes largest;          ///< bytes of its largest bucket
   /// Its step in each of Advice::corners, of what is advised or told beside it; else empty.
   std::vector<Duration> with_errors;
 };
 
-/// What is looked for. `exposed`: the step less the step without communication, a constant: it
-/// ranks as `step` does. `memory`: the smallest largest bucket among those whose step is within
-/// `within` of the shortest.
+/// What is looked for. `exposed`: the step less the step without communication, a constant, waits
+/// for batches included: it ranks as `step` does. `memory`: the smallest largest bucket among those
+/// whose step is within `within` of the shortest.
 enum class Objective : std::uint8_t { step, exposed, memory };
 inline constexpr std::array all_objectives{Objective::step, Objective::exposed, Objective::memory};
 constexpr std::string_view name_of(Objective objective) {
@@ -76,8 +77,10 @@ struct Advice {
 
 /// Everything there is to say about the buckets of one scenario.
 struct Tuning {
-  Duration without{};      ///< the step without communication
-  Duration lower_bound{};  ///< no contiguous partition is faster (lower_bound.hpp)
+  Duration without{};           ///< the step without communication
+  Duration without_wait{};      ///< of it, the wait for batches
+  Duration lower_bound{};       ///< no contiguous partition is faster (lower_bound.hpp)
+  Duration lower_bound_wait{};  ///< of it, the wait for batches
   /// The bound is the step's passes alone, as nothing bounds what collectives add to them: with a
   /// comm hook, and wherever else each step is simulated as a whole.
   bool bound_of_passes = false;
@@ -108,6 +111,12 @@ struct Tuning {
   /// What the advice is weighed against: DDP's default, or, under another rule, the scenario's
   /// buckets.
   const Choice& compared() const { return other_rule ? given : standard; }
+
+  /// Exposed communication, as of StepMetrics: waits for batches are left out of both steps.
+  Duration exposed(Duration step, Duration wait) const {
+    return (step - wait) - (without - without_wait);
+  }
+  Duration exposed(const Choice& choice) const { return exposed(choice.step, choice.input_wait); }
 
   /// What the advice saves of that step.
   double gain() const { return 1 - in_seconds(advice.choice.step) / in_seconds(compared().step); }

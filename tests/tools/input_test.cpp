@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "tests/tools/program.hpp"
 
@@ -25,12 +26,17 @@ Outcome run_first(Words more, const Words& input) {
   return outcome;
 }
 
-/// What it prints, with its lines joined, for a page breaks them where it likes.
-std::string printed_words(const Words& more, const Words& input) {
-  std::istringstream words(run_first(more, input).out);
+/// With its lines joined, for a page breaks them where it likes.
+std::string joined_lines(const std::string& text) {
+  std::istringstream words(text);
   std::string line;
   for (std::string word; words >> word;) line += (line.empty() ? "" : " ") + word;
   return line;
+}
+
+/// What it prints, joined.
+std::string printed_words(const Words& more, const Words& input) {
+  return joined_lines(run_first(more, input).out);
 }
 
 }  // namespace
@@ -115,6 +121,100 @@ TEST_CASE("the table of losses has input only where batches take time", "[tools]
              Catch::Contains(" copies launches input rest ") &&
                  Catch::Contains(" input: the wait for batches, which a node makes for all "));
   CHECK_THAT(printed_words({"--why", "--wide"}, {}), Catch::Contains(" copies launches rest "));
+}
+
+TEST_CASE("the verdict of a page on steps that wait for batches is of that wait",
+          "[tools][input][html]") {
+  const auto page = [](const Words& input) {
+    const Scratch scratch;
+    const std::string file = scratch.path("r.html").string();
+    run_first({"-q", "--report", file}, input);
+    return content_of(file);
+  };
+  const Json ready = run_first({"--json", "-"}, {}).json();
+  const double without_ms = ready["results"][2]["step_ms"];
+  const std::string late = page(late_batches);
+  CHECK_THAT(late,
+             Catch::Contains(fmt::format(
+                 "The shortest step on 8 ranks is 384 ms, under bucketed, 1+25 MiB. It waits "
+                 "{:.1f} ms of that for its batches, of which a node makes those of its ranks "
+                 "in 384 ms (training.input), and naive takes as long. Without communication "
+                 "it would take as long (comm share 0.0 %). A quicker input, or more cores "
+                 "for the input, makes the step shorter, down to {:.1f} ms.",
+                 node_ms - without_ms, without_ms)));
+  CHECK_THAT(late, !Catch::Contains(" of communication hides behind computation"));
+  // Where the step without communication alone waits, its share is that of the table.
+  const Words some{"--set", "training.input={time: 17 ms, cores: 1}"};
+  const Json bucketed = run_first({"--json", "-"}, some).json()["results"][2];
+  REQUIRE(bucketed["bound"] != "input");
+  const double share = bucketed["communication_share"], exposed_ms = bucketed["exposed_ms"];
+  REQUIRE(share < exposed_ms / bucketed["step_ms"].get<double>() / 2);
+  CHECK_THAT(page(some),
+             Catch::Contains(fmt::format(" is exposed, but without communication the step would be "
+                                         "{:.1f} % shorter, as it would wait for its batches "
+                                         "(training.input).",
+                                         100 * share)));
+  CHECK_THAT(page({}), Catch::Contains(" % of the step.") &&
+                           !Catch::Contains("without communication the step would be"));
+}
+
+TEST_CASE("tune's exposed time is run's where steps wait for batches", "[tools][input][tune]") {
+  const Scratch scratch;
+  const std::string file =
+      scratch.write("two.yaml",
+                    "name: two\n"
+                    "workload: {model: cs336-small, batch: 4, sequence: 256, dtype: fp32}\n"
+                    "cluster: {device: t4, ranks_per_node: 2, intra_node: pcie3}\n"
+                    "compare: [none, bucketed]\n");
+  const auto results = [&](const Words& more) {
+    Words words{"run", file, "--json", "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = ddpsim(words);
+    REQUIRE(outcome.code == 0);
+    return outcome.json()["results"];
+  };
+  const Json ready = results({});
+  const double none_ms = ready[0]["step_ms"], default_ms = ready[1]["step_ms"];
+  // Batches that only the step without communication waits for, and batches that all wait for.
+  for (const double batch_ms : {(none_ms + default_ms) / 2, 2 * default_ms}) {
+    const Words input{"--set",
+                      fmt::format("training.input={{time: {:.3f} ms, cores: 2}}", batch_ms)};
+    const Json waiting = results(input);
+    REQUIRE(waiting[0]["bound"] == "input");
+    const std::string tuned = joined_lines(ddpsim({"tune", file, input[0], input[1]}).out);
+    CHECK_THAT(tuned, Catch::Contains(fmt::format(" {:.2f} {:.2f} +0.00 %",
+                                                  waiting[1]["step_ms"].get<double>(),
+                                                  waiting[1]["exposed_ms"].get<double>())));
+    CHECK_THAT(tuned,
+               Catch::Contains(fmt::format(" ms, {:.2f} of it the wait for batches, which exposed "
+                                           "leaves out of all steps. ",
+                                           batch_ms - none_ms)));
+  }
+  CHECK_THAT(ddpsim({"tune", file}).out, !Catch::Contains("batches"));
+}
+
+TEST_CASE("steps in which the host runs ahead wait for batches on neither side",
+          "[tools][input][steps]") {
+  const Words ahead{"--steps", "5", "--run-ahead"};
+  Words json = ahead;
+  json.insert(json.end(), {"--json", "-"});
+  const Json ready = run_first(json, {}).json(), waiting = run_first(json, late_batches).json();
+  for (std::size_t i = 0; i < waiting["results"].size(); ++i) {
+    CHECK(waiting["results"][i]["run_ahead"] == ready["results"][i]["run_ahead"]);
+    CHECK(waiting["results"][i]["steps"]["total_ms"] == Approx(5 * node_ms));
+  }
+  const std::string said =
+      "Waits for batches (training.input) are left out of alone and period: with them 5 steps take "
+      "no less than 1920.000 ms, as a node makes those of one step in 384.000 ms.";
+  CHECK_THAT(printed_words(ahead, late_batches), Catch::Contains(said));
+  CHECK_THAT(printed_words(ahead, {}), !Catch::Contains("Waits for batches"));
+}
+
+TEST_CASE("explain and the documents say comm share with its exception",
+          "[tools][input][explain]") {
+  CHECK_THAT(joined_lines(ddpsim({"explain", "comm share"}).out),
+             Catch::Contains("exposed over step, unless the step or the one without communication "
+                             "waits for batches"));
 }
 
 }  // namespace ddpsim

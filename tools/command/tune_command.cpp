@@ -65,9 +65,9 @@ struct Flags {
         "uncertainty", po::value(&request.uncertainty)->value_name("SHARE"),
         "errors of link and kernels to allow for, such as 10%; with a calibration its spread by "
         "default")("objective", po::value(&request.objective)->value_name("NAME"),
-                   "step: the shortest; exposed: likewise, as the two differ by a constant; "
-                   "memory: the cap with the smallest "
-                   "largest bucket within --within of the shortest step")(
+                   "step: the shortest; exposed: likewise, as the two differ by a constant but for "
+                   "waits for batches; memory: the cap with the smallest largest bucket within "
+                   "--within of the shortest step")(
         "within", po::value(&request.within)->value_name("SHARE"), "for the objective memory (1%)")(
         "largest-bucket", po::value(&request.largest_bucket)->value_name("SIZE"),
         "no bucket (its buffer) may be larger, such as 64MiB")(

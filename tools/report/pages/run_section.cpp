@@ -1,6 +1,7 @@
 #include "tools/report/pages/run_section.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,7 @@
 #include "tools/report/reports/score_report.hpp"
 #include "tools/report/reports/throughput_report.hpp"
 #include "tools/report/reports/why_report.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 
@@ -38,6 +40,48 @@ bool are_of_rows(const Scenario& scenario, const std::vector<Setting>& settings)
          });
 }
 
+/// Of a shortest step that waits for its batches: no strategy makes it shorter.
+std::string waiting_text(const Comparison& run, const Result& best) {
+  const StepMetrics& metrics = best.step->metrics;
+  std::vector<std::string> alike;
+  for (const Result& result : run.results()) {
+    const Step& step = *result.step;
+    if (&step == best.step || step.training.strategy == Strategy::none ||
+        step.metrics.step != metrics.step)
+      continue;
+    alike.push_back(strategy_label(step.training));
+  }
+  std::string text = fmt::format(
+      " It waits {} of that for its batches, of which a node makes those of its ranks in {} "
+      "(training.input){}.",
+      to_string(metrics.input_wait), to_string(least_step(run.scenario)),
+      alike.empty() ? ""
+                    : fmt::format(", and {} {} as long", enumerated(alike),
+                                  alike.size() == 1 ? "takes" : "take"));
+  if (metrics.communication > Duration::zero())
+    text += fmt::format(" Without communication it would take as long (comm share {:.1f} %).",
+                        100 * communication_share(metrics.step, best.none->step));
+  return text + fmt::format(
+                    " A quicker input, or more cores for the input, makes the step shorter, down "
+                    "to {}.",
+                    to_string(metrics.working()));
+}
+
+/// How much of the communication hides, and what is exposed of it.
+std::string hiding_text(const Result& best) {
+  const StepMetrics &metrics = best.step->metrics, &none = *best.none;
+  const double share = 100 * communication_share(metrics.step, none.step);
+  return fmt::format(
+      " {:.0f} % of its {} of communication hides behind computation; {} is exposed, {}.",
+      100 * overlap_ratio(metrics, none), to_string(metrics.communication),
+      to_string(std::max(Duration{}, exposed(metrics, none))),
+      none.input_wait > Duration::zero()
+          ? fmt::format("but without communication the step would be {:.1f} % shorter, as it would "
+                        "wait for its batches (training.input)",
+                        share)
+          : fmt::format("{:.1f} % of the step", share));
+}
+
 }  // namespace
 
 std::string run_verdict(const Comparison& run) {
@@ -45,16 +89,17 @@ std::string run_verdict(const Comparison& run) {
   const auto is_unfit = [&](const Result& result) {
     return outcome_of(run.scenario, result).fits == std::optional(false);
   };
+  // Of steps that wait for their batches, and so take as long, the one that waits longest.
+  const auto key = [](const Result& result, bool unfit) {
+    return std::tuple(unfit, result.step->metrics.step, result.step->metrics.working());
+  };
   const Result* best = nullptr;
   bool none_fits = false, some_do_not = false;
   for (const Result& result : results) {
     if (result.step->training.strategy == Strategy::none) continue;
     const bool unfit = is_unfit(result);
     some_do_not = some_do_not || unfit;
-    if (best != nullptr &&
-        (unfit > none_fits ||
-         (unfit == none_fits && result.step->metrics.step >= best->step->metrics.step)))
-      continue;
+    if (best != nullptr && key(result, unfit) >= key(*best, none_fits)) continue;
     best = &result;
     none_fits = unfit;
   }
@@ -63,21 +108,19 @@ std::string run_verdict(const Comparison& run) {
                        to_string(results.front().step->metrics.step));
   const StepMetrics& metrics = best->step->metrics;
   const int ranks = run.scenario.cluster.ranks();
-  std::string text =
-      fmt::format("The shortest step{} on {} is {}, under {}{}.",
-                  some_do_not && !none_fits ? " that fits the device's memory" : "",
-                  ranks_text(ranks), to_string(metrics.step), strategy_label(best->step->training),
-                  ranks > 1 ? fmt::format(": {:.2f} times as fast as naive", best->speedup()) : "");
+  const bool waits = metrics.input_wait > Duration::zero();
+  const bool beats_naive = !waits || best->naive->step > metrics.step;
+  std::string text = fmt::format(
+      "The shortest step{} on {} is {}, under {}{}.",
+      some_do_not && !none_fits ? " that fits the device's memory" : "", ranks_text(ranks),
+      to_string(metrics.step), strategy_label(best->step->training),
+      ranks > 1 && beats_naive ? fmt::format(": {:.2f} times as fast as naive", best->speedup())
+                               : "");
   if (none_fits)
     text += " It does not fit the device's memory, and no strategy compared here does.";
+  if (waits) return text + waiting_text(run, *best);
   if (metrics.communication == Duration::zero()) return text;
-  return text + fmt::format(
-                    " {:.0f} % of its {} of communication hides behind computation; {} is exposed, "
-                    "{:.1f} % of the step.",
-                    100 * overlap_ratio(metrics, *best->none), to_string(metrics.communication),
-                    to_string(std::max(Duration{}, exposed(metrics, *best->none))),
-                    100 * std::max(0.0, in_seconds(exposed(metrics, *best->none))) /
-                        in_seconds(metrics.step));
+  return text + hiding_text(*best);
 }
 
 ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const std::string& id,

@@ -36,7 +36,8 @@ inline constexpr Field bucket_count =
 // The steps with a host that runs ahead.
 inline constexpr Field run_ahead = record_field(
     "run_ahead",
-    "The same steps as one run, in which the host launches steps ahead of the device.");
+    "The same steps as one run, in which the host launches steps ahead of the device; waits for "
+    "batches (training.input) are left out of all its figures.");
 inline constexpr Field mean_period_ms =
     ms_field("mean_period_ms", "mean period ms", "The mean of periods_ms.", Better::low);
 inline constexpr Field one_after_the_other_ms = ms_field(

@@ -95,7 +95,7 @@ inline constexpr Field scaling_efficiency_node = ratio_field(
 inline constexpr Field communication_share = ratio_field(
     "communication_share", "comm share",
     "The share of the step that goes away without communication: exposed_ms over step_ms, unless "
-    "one of the two steps waits for its batches.",
+    "the step or the one without communication waits for batches (training.input).",
     Better::low, tenths_of_percent);
 inline constexpr Field fits_device{.name = "fits_device",
                                    .label = "fits",

@@ -7,15 +7,17 @@
 #include "model/ddp/iteration.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/records/steps_fields.hpp"
+#include "tools/report/reports/band_report.hpp"
 
 namespace ddpsim {
 namespace {
 
 constexpr std::size_t most_kinds = 20;
 
-/// How much shorter the steps are together than one after the other, as a part of that.
+/// How much shorter the steps are together than one after the other, as a part of that, where none
+/// waits for its batches.
 double gain(const ConsecutiveSteps& steps, const RunAhead& joined) {
-  const double apart = steps.total_seconds();
+  const double apart = steps.working_seconds();
   return apart > 0 ? 1 - in_seconds(joined.total()) / apart : 0;
 }
 
@@ -42,7 +44,7 @@ void add_rows(Table& table, const std::string& name, const ConsecutiveSteps& ste
                        const std::string& phase) {
     double apart = 0, together = 0, waited = 0;
     for (std::size_t i = begin; i < end; ++i) {
-      apart += in_ms(kind_of(steps, i).metrics.step);
+      apart += in_ms(kind_of(steps, i).metrics.working());
       together += in_ms(joined.periods[i]);
       waited += in_ms(waits[i]);
     }
@@ -61,6 +63,16 @@ void add_rows(Table& table, const std::string& name, const ConsecutiveSteps& ste
         rest ? "the rest" : phase_label(kind_of(steps, begin).training));
   }
   row("all", 0, count, "");
+}
+
+/// What the steps leave out where their batches take time to make; "" where they do not.
+std::string input_text(const Comparison& run, std::size_t count) {
+  const Duration least = least_step(run.scenario);
+  if (least == Duration::zero()) return "";
+  return fmt::format(
+      "Waits for batches (training.input) are left out of alone and period: with them {} steps "
+      "take no less than {:.3f} ms, as a node makes those of one step in {:.3f} ms.\n",
+      count, static_cast<double>(count) * in_ms(least), in_ms(least));
 }
 
 }  // namespace
@@ -89,7 +101,7 @@ Page run_ahead_page(const Comparison& run, const std::vector<ConsecutiveSteps>& 
     gains += fmt::format(
         "{}: {:.3f} ms against {:.3f} ms one after the other: {:.2f} % less; the host waited for "
         "timers {} times\n",
-        name, in_ms(joined[s].total()), 1e3 * steps[s].total_seconds(),
+        name, in_ms(joined[s].total()), 1e3 * steps[s].working_seconds(),
         100 * gain(steps[s], joined[s]), joined[s].waits.size());
   }
   Page page;
@@ -99,7 +111,7 @@ Page run_ahead_page(const Comparison& run, const std::vector<ConsecutiveSteps>& 
                 "from the end of the step before to its own end;\nhost waited: how "
                 "long the host stood still at the forward pass, for the timers of an "
                 "iteration that DDP's logger samples\n" +
-                gains});
+                gains + input_text(run, joined.front().periods.size())});
   return page;
 }
 
@@ -114,7 +126,7 @@ Record run_ahead_record(const ConsecutiveSteps& steps, const RunAhead& joined) {
   record.add(fields::step_count, joined.periods.size())
       .add(fields::total_ms, in_ms(joined.total()))
       .add(fields::mean_period_ms, in_ms(joined.total()) / count)
-      .add(fields::one_after_the_other_ms, 1e3 * steps.total_seconds())
+      .add(fields::one_after_the_other_ms, 1e3 * steps.working_seconds())
       .add(fields::gain, gain(steps, joined))
       .add(fields::host_waited_ms, in_ms(joined.waited()))
       .add(fields::host_waits, std::move(waits))

@@ -53,6 +53,10 @@ void drop_empty_columns(Table& table) {
 
 }  // namespace
 
+double communication_share(Duration step, Duration none) {
+  return std::max(0.0, in_seconds(step - none) / in_seconds(step));
+}
+
 Record throughput_record(const Scenario& scenario, const Result& result) {
   return throughput_record(scenario, result, result.step->metrics.step);
 }
@@ -71,8 +75,7 @@ Record throughput_record(const Scenario& scenario, const Result& result, Duratio
   }
   found.add(fields::scaling_efficiency, share_of(result.one_rank, step))
       .add(fields::scaling_efficiency_node, share_of(result.one_node, step))
-      .add(fields::communication_share,
-           std::max(0.0, in_seconds(step - result.none->step) / seconds))
+      .add(fields::communication_share, communication_share(step, result.none->step))
       .add(fields::fits_device,
            fits_value(scenario, memory_of(scenario, training, result.step->schedule)));
   if (const auto samples = samples_of(scenario, training)) {

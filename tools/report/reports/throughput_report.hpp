@@ -8,6 +8,10 @@
 
 namespace ddpsim {
 
+/// The share of a step that goes away without communication, where it takes as long as `none`:
+/// exposed over step, unless the step or `none` waits for batches.
+double communication_share(Duration step, Duration none);
+
 /// What a step amounts to: throughput, MFU, scaling, cost. Every field of fields::of_throughput, in
 /// that order; what is not known has no value.
 Record throughput_record(const Scenario& scenario, const Result& result);

@@ -53,7 +53,7 @@ Table choices_table(const Tuning& tuning) {
   for (Field& column : table.columns) column.look.absent = "";
   const auto add = [&](const std::string& name, const Choice& choice) {
     table.add({name, caps_text(choice), choice.buckets.size(), choice.largest.count,
-               in_ms(choice.step), in_ms(choice.step - tuning.without),
+               in_ms(choice.step), in_ms(tuning.exposed(choice)),
                over(choice.step, tuning.standard.step), over(choice.step, tuning.lower_bound)});
   };
   const Choice& given = tuning.given;
@@ -75,7 +75,7 @@ Table choices_table(const Tuning& tuning) {
     add(tuning.partition_proven ? "best partition (proven)" : "best partition found",
         *tuning.best_partition);
   table.add({"lower bound", FieldValue(), FieldValue(), FieldValue(), in_ms(tuning.lower_bound),
-             in_ms(tuning.lower_bound - tuning.without),
+             in_ms(tuning.exposed(tuning.lower_bound, tuning.lower_bound_wait)),
              over(tuning.lower_bound, tuning.standard.step), FieldValue()});
   return table;
 }
@@ -365,12 +365,17 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
     page.add(Paragraph{unfit});
   page.add(choices_table(tuning));
   page.add(Paragraph{fmt::format(
-      "A step without communication takes {} ms. All {} distinct caps{} were "
+      "A step without communication takes {} ms{}. All {} distinct caps{} were "
       "searched ({} steps simulated){};\nno partition into contiguous buckets "
       "is faster than the lower bound{}{}",
-      ms_text(tuning.without), tuning.caps.size(),
-      tuning.best_pair ? " and all pairs of caps" : ", but no pairs of them,", tuning.evaluated,
-      tuning.why_no_pair.empty() ? "" : ": " + tuning.why_no_pair,
+      ms_text(tuning.without),
+      tuning.without_wait > Duration::zero()
+          ? fmt::format(
+                ", {:.2f} of it the wait for batches, which exposed leaves out of all steps",
+                in_ms(tuning.without_wait))
+          : "",
+      tuning.caps.size(), tuning.best_pair ? " and all pairs of caps" : ", but no pairs of them,",
+      tuning.evaluated, tuning.why_no_pair.empty() ? "" : ": " + tuning.why_no_pair,
       tuning.bound_of_passes
           ? ", which here is the step's passes alone: no collective is in it, so how far a step is "
             "over it does not say how much is to be gained"
