@@ -186,6 +186,39 @@ TEST_CASE("a fit of two H100 is not quoted for a node of eight A100", "[tools][c
   CHECK(json["step_low_ms"].is_null());
 }
 
+TEST_CASE("a verdict over NICs rests on the assumption unless the overlap row went over NICs",
+          "[tools][carried_fit][tune]") {
+  const std::string both =
+      "calibrate_on: [naive, overlap], rows: [{strategy: naive, step: 95 ms}, {strategy: overlap, "
+      "step: 85 ms";
+  const Words nodes{"--nodes", "2", "--set", "cluster.inter_node=ib-ndr"};
+  const auto tuned = [&](const Fitted& fitted, Words words) {
+    words.insert(words.begin(), {"tune", fitted.file()});
+    words.insert(words.end(), nodes.begin(), nodes.end());
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return words_of_page(outcome.out);
+  };
+  const std::string assumed =
+      "The verdict rests on an assumption: an all-reduce over NICs is assumed to lose 45 % of its "
+      "bandwidth beside kernels, as over PCIe (cluster.interference is not given); ";
+  const std::string carried_strength = "fitted to a row that did not go over NICs; --set ";
+  const Fitted inside(both + "}]");
+  CHECK_THAT(tuned(inside, {}),
+             Catch::Contains(assumed + "interference is ") && Catch::Contains(carried_strength));
+  CHECK_THAT(tuned(inside, {"--laws-only"}),
+             Catch::Contains(assumed + "--set cluster.interference={}"));
+  CHECK_THAT(tuned(inside, {"--set", "cluster.interference={}"}), !Catch::Contains("assumption"));
+  // The row's own keys say where it was measured.
+  const Fitted between(both + ", set: {cluster.nodes: 2, cluster.inter_node: ib-ndr}}]");
+  CHECK_THAT(tuned(between, {}), !Catch::Contains("assumption"));
+  const Scratch scratch;
+  const std::string page = scratch.path("t.html").string();
+  tuned(inside, {"-q", "--report", page});
+  CHECK_THAT(content_of(page), Catch::Contains(assumed));
+}
+
 TEST_CASE("tables of what varies name the first point to which a fit is carried",
           "[tools][carried_fit][vary]") {
   const Fitted none(of_none);

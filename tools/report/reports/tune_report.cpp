@@ -328,11 +328,18 @@ std::string outside_table(const Scenario& scenario, const Tuning& tuning) {
 
 std::string assumed_before_verdict(const Scenario& scenario, const Knowledge& knowledge) {
   const std::string assumed = assumed_interference_text(scenario);
-  if (assumed.empty() || knowledge.from == FittedOn::both) return "";
+  if (assumed.empty() || knowledge.fitted_over_nics) return "";
+  const std::string scaled =
+      knowledge.interference == 1
+          ? ""
+          : fmt::format(
+                "; interference is {:.2f} times as strong, fitted to a row that did not "
+                "go over NICs",
+                knowledge.interference);
   return fmt::format(
-      "The verdict rests on an assumption: {}; --set cluster.interference={{}} says what pays "
+      "The verdict rests on an assumption: {}{}; --set cluster.interference={{}} says what pays "
       "without it.",
-      assumed);
+      assumed, scaled);
 }
 
 std::string unfit_before_verdict(const Scenario& scenario, const Tuning& tuning) {
