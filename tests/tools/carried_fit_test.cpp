@@ -219,6 +219,30 @@ TEST_CASE("a verdict over NICs rests on the assumption unless the overlap row we
   CHECK_THAT(content_of(page), Catch::Contains(assumed));
 }
 
+TEST_CASE("pages for a browser hold the notes", "[tools][carried_fit][notes]") {
+  const Fitted none(of_none);
+  const Scratch scratch;
+  const std::string page = scratch.path("page.html").string();
+  const auto report = [&](Words words) {
+    words.insert(words.begin() + 1, none.file());
+    words.insert(words.end(), {"-q", "--report", page});
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK(outcome.err.empty());
+    return content_of(page);
+  };
+  const std::string noted = std::string("note: ") + carried,
+                    format = noted + "compute bf16 (here fp32): what is fitted to them may not";
+  const Words fp32{"--set", "workload.compute=fp32"};
+  CHECK_THAT(report({"run", fp32[0], fp32[1]}), Catch::Contains(format));
+  CHECK_THAT(report({"tune", fp32[0], fp32[1]}), Catch::Contains(format));
+  for (const char* command : {"run", "sweep"})
+    CHECK_THAT(report({command, "--vary", "workload.batch=8,4"}),
+               Catch::Contains(noted + "batch 8, and here is another: what is fitted to them"));
+  CHECK_THAT(report({"tune"}), Catch::Contains(fit_line) && !Catch::Contains(carried));
+}
+
 TEST_CASE("tables of what varies name the first point to which a fit is carried",
           "[tools][carried_fit][vary]") {
   const Fitted none(of_none);
