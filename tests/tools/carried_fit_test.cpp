@@ -186,6 +186,85 @@ TEST_CASE("a fit of two H100 is not quoted for a node of eight A100", "[tools][c
   CHECK(json["step_low_ms"].is_null());
 }
 
+TEST_CASE("a verdict over NICs rests on the assumption unless the overlap row went over NICs",
+          "[tools][carried_fit][tune]") {
+  const std::string both =
+      "calibrate_on: [naive, overlap], rows: [{strategy: naive, step: 95 ms}, {strategy: overlap, "
+      "step: 85 ms";
+  const Words nodes{"--nodes", "2", "--set", "cluster.inter_node=ib-ndr"};
+  const auto tuned = [&](const Fitted& fitted, Words words) {
+    words.insert(words.begin(), {"tune", fitted.file()});
+    words.insert(words.end(), nodes.begin(), nodes.end());
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return words_of_page(outcome.out);
+  };
+  const std::string assumed =
+      "The verdict rests on an assumption: an all-reduce over NICs is assumed to lose 45 % of its "
+      "bandwidth beside kernels, as over PCIe (cluster.interference is not given); ";
+  const std::string carried_strength = "fitted to a row that did not go over NICs; --set ";
+  const Fitted inside(both + "}]");
+  CHECK_THAT(tuned(inside, {}),
+             Catch::Contains(assumed + "interference is ") && Catch::Contains(carried_strength));
+  CHECK_THAT(tuned(inside, {"--laws-only"}),
+             Catch::Contains(assumed + "--set cluster.interference={}"));
+  CHECK_THAT(tuned(inside, {"--set", "cluster.interference={}"}), !Catch::Contains("assumption"));
+  // The row's own keys say where it was measured.
+  const Fitted between(both + ", set: {cluster.nodes: 2, cluster.inter_node: ib-ndr}}]");
+  CHECK_THAT(tuned(between, {}), !Catch::Contains("assumption"));
+  const Scratch scratch;
+  const std::string page = scratch.path("t.html").string();
+  tuned(inside, {"-q", "--report", page});
+  CHECK_THAT(content_of(page), Catch::Contains(assumed));
+}
+
+TEST_CASE("score says what its fit was measured of, where rows are of something else",
+          "[tools][carried_fit][score]") {
+  const auto scored = [](const Fitted& fitted, Words words) {
+    words.insert(words.begin(), {"score", fitted.file()});
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return words_of_page(outcome.out);
+  };
+  const std::string said = std::string("note: ") + carried +
+                           "device h100-sxm (here a100-80): what is fitted to them may not hold";
+  const std::string rows =
+      "calibrate_on: [none], rows: [{strategy: none, step: 70 ms}, {strategy: bucketed, step: ";
+  const Fitted same(rows + "75 ms}]"),
+      other(rows + "75 ms}, {strategy: bucketed, step: 130 ms, set: {cluster.device: a100-80}}]");
+  const Words a100{"--set", "cluster.device=a100-80"};
+  CHECK_THAT(scored(same, {}), !Catch::Contains(carried));
+  CHECK_THAT(scored(same, a100), Catch::Contains(said));
+  CHECK_THAT(scored(same, {a100[0], a100[1], "--laws-only"}), !Catch::Contains(carried));
+  CHECK_THAT(scored(other, {}), Catch::Contains(said));
+}
+
+TEST_CASE("pages for a browser hold the notes", "[tools][carried_fit][notes]") {
+  const Fitted none(of_none);
+  const Scratch scratch;
+  const std::string page = scratch.path("page.html").string();
+  const auto report = [&](Words words) {
+    words.insert(words.begin() + 1, none.file());
+    words.insert(words.end(), {"-q", "--report", page});
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK(outcome.err.empty());
+    return content_of(page);
+  };
+  const std::string noted = std::string("note: ") + carried,
+                    format = noted + "compute bf16 (here fp32): what is fitted to them may not";
+  const Words fp32{"--set", "workload.compute=fp32"};
+  CHECK_THAT(report({"run", fp32[0], fp32[1]}), Catch::Contains(format));
+  CHECK_THAT(report({"tune", fp32[0], fp32[1]}), Catch::Contains(format));
+  for (const char* command : {"run", "sweep"})
+    CHECK_THAT(report({command, "--vary", "workload.batch=8,4"}),
+               Catch::Contains(noted + "batch 8, and here is another: what is fitted to them"));
+  CHECK_THAT(report({"tune"}), Catch::Contains(fit_line) && !Catch::Contains(carried));
+}
+
 TEST_CASE("tables of what varies name the first point to which a fit is carried",
           "[tools][carried_fit][vary]") {
   const Fitted none(of_none);

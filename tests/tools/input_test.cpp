@@ -1,5 +1,6 @@
 // Steps that wait for batches: training.input with the time of a core for one.
 
+#include <algorithm>
 #include <sstream>
 
 #include <catch2/catch.hpp>
@@ -103,17 +104,35 @@ TEST_CASE("a step that waits for nothing is held against one that does", "[tools
           Approx(ready["results"][1][key].get<double>()).margin(1e-9));
 }
 
-TEST_CASE("no band ends below the time in which batches are made", "[tools][input][band]") {
+TEST_CASE("a band is of the step without its wait for batches, and ends no sooner than that",
+          "[tools][input][band]") {
   const Json waiting = run_first({"--json", "-"}, late_batches).json();
-  for (const Json& result : waiting["results"]) {
-    CHECK(result["step_low_ms"] == node_ms);
-    CHECK(result["step_high_ms"] > node_ms);
-  }
-  CHECK_THAT(printed_words({}, late_batches), Catch::Contains("steps take: none 384.00 to "));
+  for (const Json& result : waiting["results"])
+    for (const char* end : {"step_low_ms", "step_high_ms"}) CHECK(result[end] == node_ms);
+  CHECK_THAT(printed_words({}, late_batches),
+             Catch::Contains("steps take: none 384.00 to 384.00 ms"));
+  // 8 x 17 = 136 ms lie within the band of some steps.
+  const Json ready = run_first({"--json", "-"}, {}).json();
+  const Words near{"--set", "training.input={time: 17 ms, cores: 1}"};
+  const Json some = run_first({"--json", "-"}, near).json();
+  for (std::size_t i = 0; i < ready["results"].size(); ++i)
+    for (const char* end : {"step_low_ms", "step_high_ms"})
+      CHECK(some["results"][i][end].get<double>() ==
+            Approx(std::max(136.0, ready["results"][i][end].get<double>())));
+  const auto tuned = [](const Words& input) {
+    Words words{"tune", first_example, "-q", "--json", "-"};
+    words.insert(words.end(), input.begin(), input.end());
+    return ddpsim(words).json();
+  };
+  CHECK(tuned(late_batches)["step_high_ms"] == node_ms);
+  CHECK(tuned(near)["step_high_ms"].get<double>() ==
+        Approx(std::max(136.0, tuned({})["step_high_ms"].get<double>())));
   const Json varied =
       run_first({"--vary", "training.bucket_cap=1MiB,25MiB", "--json", "-", "-q"}, late_batches)
           .json();
-  for (const Json& point : varied) CHECK(point["results"][0]["step_low_ms"] == node_ms);
+  for (const Json& point : varied)
+    for (const char* end : {"step_low_ms", "step_high_ms"})
+      CHECK(point["results"][0][end] == node_ms);
 }
 
 TEST_CASE("the table of losses has input only where batches take time", "[tools][input][why]") {

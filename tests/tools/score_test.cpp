@@ -349,6 +349,26 @@ TEST_CASE("a fit that has computation take three times as long is noted", "[tool
                               Catch::Contains("times as long as the laws have it"));
 }
 
+TEST_CASE("a row that communicates and is shorter than the one that does not is noted",
+          "[tools][score]") {
+  const Scratch scratch;
+  const auto scored = [&](const std::string& bucketed) {
+    const std::string file =
+        measured_gpt(scratch,
+                     "  calibrate_on: [none]\n  rows: [{strategy: none, step: 300 ms}, {strategy: "
+                     "bucketed, step: " +
+                         bucketed + "}]\n");
+    return ddpsim({"score", file, "--wide"}).out;
+  };
+  // 258 / 300 = 0.86; measurements of one step differ by some percent.
+  CHECK_THAT(scored("258 ms"),
+             Catch::Contains("note: the bucketed row's step of 258.0 ms is 14 % shorter than the "
+                             "none row's of 300.0 ms, and a step with communication cannot be: "));
+  CHECK_THAT(scored("258 ms, set: {cluster.nodes: 4}"), Catch::Contains("is 14 % shorter than"));
+  for (const char* plausible : {"291 ms", "340 ms", "258 ms, set: {workload.batch: 1}"})
+    CHECK_THAT(scored(plausible), !Catch::Contains("shorter than"));
+}
+
 TEST_CASE("a row's passes are those of its whole step, with all its micro-batches",
           "[tools][score]") {
   const Scratch scratch;

@@ -177,15 +177,19 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
   const Grid grid(std::move(axes));
   const Variants variants = watched_variants(options, grid);
   check_best(variants, sorted_by);
-  if (!options.quiet) add_notes(notes_on_all(variants, options.files[0], options.set));
+  Reports reports(options);
+  std::vector<std::string> notes;
+  if (!options.quiet || reports.wanted())
+    notes = notes_on_all(variants, options.files[0], options.set);
+  if (!options.quiet) add_notes(notes);
   Pages pages(options);
   if (pages.wanted()) {
     Page page = varied_page(variants, sorted_by);
     page.add(Paragraph{varied_accuracy(variants)});
     pages.add(page);
   }
-  Reports reports(options);
-  if (reports.wanted()) reports.add(varied_section(variants, grid, sorted_by), options.files[0]);
+  if (reports.wanted())
+    reports.add(varied_section(variants, grid, sorted_by, notes), options.files[0]);
   Outputs outputs;
   pages.add_to(outputs);
   reports.add_to(outputs, "Predicted training steps");

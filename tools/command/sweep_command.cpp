@@ -160,8 +160,9 @@ class SweepFiles {
     if (pages.wanted()) pages.add(sweep_page(sweep_, results_, best_));
     Reports reports(options_);
     if (reports.wanted())
-      reports.add(sweep_section(sweep_, results_, best_, sweep_page(sweep_, results_, best_)),
-                  sweep_.file);
+      reports.add(
+          sweep_section(sweep_, results_, best_, sweep_page(sweep_, results_, best_), notes),
+          sweep_.file);
     Outputs outputs;
     pages.add_to(outputs);
     reports.add_to(outputs, "Sweep");
@@ -269,7 +270,8 @@ int compute(PointThreads& threads, const Sweep& sweep, SweepFiles& files,
           fmt::format("{} of {} points{}", files.done(), sweep.grid.points(), time.rest()),
           static_cast<double>(files.done()) / all);
     }
-    if (!quiet || !options.json.empty()) notes = sweep_notes(sweep, files.results());
+    if (!quiet || !options.json.empty() || Reports(options).wanted())
+      notes = sweep_notes(sweep, files.results());
   } catch (...) {
     files.save();
     throw;

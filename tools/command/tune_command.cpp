@@ -151,7 +151,8 @@ int tune_command(const std::vector<std::string>& arguments) {
   options.prepend(settings_of(flags, options.files.front()));
   Scenario scenario = read_scenario(options.files.front(), options.set);
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
-  const bool noted = !options.quiet || !options.json.empty();
+  Reports reports(options);
+  const bool noted = !options.quiet || !options.json.empty() || reports.wanted();
   std::vector<std::string> notes;
   if (noted) {
     notes = scenario_notes(scenario, options.files.front(), options.set);
@@ -184,20 +185,21 @@ int tune_command(const std::vector<std::string>& arguments) {
     if (knowledge.accuracy) page.add(Paragraph{sentence(*knowledge.accuracy)});
     pages.add(page);
   }
-  Reports reports(options);
   if (reports.wanted()) {
     Training none = scenario.training;
     none.strategy = Strategy::none;
     const TunedSteps tuned{predict(priced.model, none),
                            predict(priced.model, bucketed(scenario.training, tuning.standard)),
                            predict(priced.model, bucketed(scenario.training, tuning.advice.choice)),
-                           knowledge};
-    reports.add(tune_section(scenario, tuning, tuning_options, tuned), options.files.front());
+                           knowledge, priced.fit};
+    reports.add(tune_section(scenario, tuning, tuning_options, tuned, notes),
+                options.files.front());
   }
   Outputs outputs;
   pages.add_to(outputs);
   reports.add_to(outputs, "Bucket sizes");
-  outputs.add(options.json, json_text(json_of(tune_record(scenario, tuning, knowledge, notes))));
+  outputs.add(options.json,
+              json_text(json_of(tune_record(scenario, priced.model, tuning, knowledge, notes))));
   outputs.add(options.csv, csv_of(caps_table(tuning)));
   if (!flags.buckets.empty())
     outputs.add(flags.buckets, buckets_yaml(tuning.best_partition->buckets, scenario.workload));

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "model/cluster/deciding_link.hpp"
+#include "model/cost/interference.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tools/study/names.hpp"
 
@@ -196,6 +197,15 @@ int measured_ranks(const Scenario& scenario) {
   const bool as_here = rows.empty() || (!scenario.is_changed && rows.front()->set.empty());
   return as_here ? scenario.cluster.ranks()
                  : measured_scenario(scenario, *rows.front()).cluster.ranks();
+}
+
+bool fits_interference_over_nics(const Scenario& scenario) {
+  if (!scenario.measured) return false;
+  const auto rows = calibrating_rows(*scenario.measured);
+  const auto overlap = std::ranges::find(rows, Strategy::overlap, &MeasuredRow::strategy);
+  if (overlap == rows.end()) return false;
+  const bool as_here = !scenario.is_changed && (*overlap)->set.empty();
+  return over_nics(as_here ? scenario.cluster : measured_scenario(scenario, **overlap).cluster);
 }
 
 std::string carried_fit_note(const std::vector<OtherThanMeasured>& others) {

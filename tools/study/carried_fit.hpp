@@ -26,6 +26,10 @@ std::vector<OtherThanMeasured> other_than_measured(const Scenario& scenario);
 /// likewise.
 int measured_ranks(const Scenario& scenario);
 
+/// Did the all-reduces of the overlap row that the strength of interference is fitted to go over
+/// NICs? False where no such row calibrates. Throws likewise.
+bool fits_interference_over_nics(const Scenario& scenario);
+
 /// "the measured rows are of device h100-sxm (here a100-80): what is fitted to them may not hold
 /// here, ...": one sentence; "" where nothing differs.
 std::string carried_fit_note(const std::vector<OtherThanMeasured>& others);

@@ -12,7 +12,9 @@
 
 #include "model/base/statistics.hpp"
 #include "model/cluster/deciding_link.hpp"
+#include "model/cost/interference.hpp"
 #include "scenarios/reader/catalogue/catalogue.hpp"
+#include "tools/study/carried_fit.hpp"
 #include "tools/study/known_joins.hpp"
 #include "tools/study/measurement_doubts.hpp"
 #include "tools/study/names.hpp"
@@ -290,7 +292,9 @@ std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::op
 
 Knowledge knowledge_of(const Scenario& scenario, const CalibratedModel& priced) {
   return {known_from(scenario, priced.fit),
-          priced.others.empty() ? accuracy_of(scenario, priced.fit) : std::nullopt};
+          priced.others.empty() ? accuracy_of(scenario, priced.fit) : std::nullopt,
+          priced.fit && over_nics(scenario.cluster) && fits_interference_over_nics(scenario),
+          priced.fit ? priced.fit->interference : 1};
 }
 
 std::string sentence(const KnownAccuracy& accuracy) {

@@ -70,6 +70,10 @@ std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::op
 struct Knowledge {
   FittedOn from = FittedOn::laws;
   std::optional<KnownAccuracy> accuracy{};
+  /// Was the strength of interference fitted to a row whose all-reduces went over NICs?
+  bool fitted_over_nics = false;
+  /// That strength; 1 where no row was fitted.
+  double interference = 1;
 };
 /// Of a fit to rows that were measured of something else (carried_fit.hpp) no accuracy is known.
 Knowledge knowledge_of(const Scenario& scenario, const CalibratedModel& priced);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -36,6 +37,35 @@ std::string kind_of_link(const Cluster& cluster) {
 bool has_row(const std::vector<CalibrationRow>& rows, Strategy strategy) {
   return std::ranges::any_of(
       rows, [&](const CalibrationRow& row) { return row.row->strategy == strategy; });
+}
+
+/// A row's own keys but for its ranks, which only make a step longer than one rank's.
+std::string keys_beside_ranks(const MeasuredRow& row) {
+  std::string keys;
+  for (const auto& [key, value] : row.set)
+    if (key != "cluster.nodes" && key != "cluster.ranks_per_node")
+      keys += fmt::format("{}={};", key, value);
+  return keys;
+}
+
+/// Says where a step with communication is shorter than the one without, to which computation is
+/// fitted, by more than measurements differ; of several such rows the shortest. "": nowhere.
+std::string below_none(const std::vector<CalibrationRow>& rows, const MeasuredRow& none) {
+  constexpr double noise = 0.05;
+  const MeasuredRow* shortest = nullptr;
+  for (const CalibrationRow& each : rows) {
+    const MeasuredRow& row = *each.row;
+    if (row.strategy == Strategy::none || each.model.costs.ranks == 1) continue;
+    if (keys_beside_ranks(row) != keys_beside_ranks(none)) continue;
+    if (shortest == nullptr || row.step < shortest->step) shortest = &row;
+  }
+  if (shortest == nullptr || in_seconds(shortest->step) >= (1 - noise) * in_seconds(none.step))
+    return "";
+  return fmt::format(
+      "the {} row's step of {:.1f} ms is {:.0f} % shorter than the none row's of {:.1f} ms, and a "
+      "step with communication cannot be: are both of the same batch, types and machine?",
+      name_of(shortest->strategy), in_ms(shortest->step),
+      100 * (1 - in_seconds(shortest->step) / in_seconds(none.step)), in_ms(none.step));
 }
 
 }  // namespace
@@ -91,6 +121,10 @@ Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<Strate
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (chosen[i]) calibration.push_back(rows[i]);
   Fit fitted = fit(calibration);
+  for (const CalibrationRow& row : calibration)
+    if (row.row->strategy == Strategy::none)
+      if (std::string note = below_none(rows, *row.row); !note.empty())
+        fitted.notes.push_back(std::move(note));
   if (calibration.empty() && !has_measured_kernels(workload))
     fitted.notes.emplace_back("no row to calibrate on, so predictions come from the laws alone");
   if (contains(strategies, Strategy::naive) && has_row(rows, Strategy::naive) &&

@@ -35,7 +35,8 @@ std::string accuracy_at(const Sweep& sweep, std::size_t point) {
 }  // namespace
 
 ReportSection sweep_section(const Sweep& sweep, const PointResults& results,
-                            const std::optional<Field>& best, Page tables) {
+                            const std::optional<Field>& best, Page tables,
+                            const std::vector<std::string>& notes) {
   ReportSection section;
   const std::vector<VariedFigures> figures = figures_of(results, best);
   section.title = fmt::format("{} points of {}", results.size(), sweep.file);
@@ -49,6 +50,7 @@ ReportSection sweep_section(const Sweep& sweep, const PointResults& results,
                                    section.verdict.empty() ? "" : " ", refused, results.size());
   add_varied_pictures(section.page, sweep.grid, figures, best);
   section.add_or_fold("All points in figures", std::move(tables));
+  section.add_notes(notes);
   return section;
 }
 

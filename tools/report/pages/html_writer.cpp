@@ -221,6 +221,12 @@ void ReportSection::add_or_fold(std::string title, Page tables) {
     page.add(std::move(tables));
 }
 
+void ReportSection::add_notes(const std::vector<std::string>& notes) {
+  std::string text;
+  for (const std::string& note : notes) text += fmt::format("note: {}\n", note);
+  page.add(Paragraph{std::move(text)});
+}
+
 std::string html_of(const Table& table) {
   std::string text =
       "<div class=\"table\" tabindex=\"0\" role=\"group\" aria-label=\"table\">"

@@ -22,6 +22,8 @@ struct ReportSection {
 
   /// Adds `tables` to the page, or folds them under `title` where they have many rows.
   void add_or_fold(std::string title, Page tables);
+  /// What the command says beside its results, each as "note: ..." on a line of its own.
+  void add_notes(const std::vector<std::string>& notes);
 };
 
 /// A page for a browser. It is one file that asks nothing of the network (its content policy

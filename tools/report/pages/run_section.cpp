@@ -164,9 +164,7 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
                                 page_of(scaling_table(curves)));
   add_seeds_picture(section.page, run, more.drawn);
   if (auto picture = why_picture(run.scenario, run.named())) section.page.add(std::move(*picture));
-  std::string noted;
-  for (const std::string& note : notes) noted += fmt::format("note: {}\n", note);
-  section.page.add(Paragraph{noted});
+  section.add_notes(notes);
   if (!more.request.why)
     section.folded.emplace_back("What each step loses, and what exposes each bucket, in figures",
                                 why_page(run, losses_of(run)));

@@ -116,7 +116,8 @@ std::string tune_verdict(const Tuning& tuning, const TuneOptions& options) {
 }  // namespace
 
 ReportSection tune_section(const Scenario& scenario, const Tuning& tuning,
-                           const TuneOptions& options, const TunedSteps& tuned) {
+                           const TuneOptions& options, const TunedSteps& tuned,
+                           const std::vector<std::string>& notes) {
   ReportSection section;
   section.title = scenario.name;
   const bool standard = !tuning.advice.pays && !tuning.other_rule;
@@ -138,6 +139,8 @@ ReportSection tune_section(const Scenario& scenario, const Tuning& tuning,
                            "Rank 0 of one step. A bucket's bar shows how it fills, waits, and is "
                            "reduced."});
   section.page.add(tune_page(scenario, tuning, options, tuned.knowledge));
+  if (tuned.fit) section.page.add(Paragraph{describe_calibration(*tuned.fit)});
+  section.add_notes(notes);
   if (auto picture = why_picture(scenario, steps)) {
     section.page.add(std::move(*picture));
     section.folded.emplace_back("What exposes each bucket in figures",

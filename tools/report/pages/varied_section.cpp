@@ -31,7 +31,8 @@ std::vector<std::size_t> points_of(const Variants& variants, const Grid& grid) {
 }  // namespace
 
 ReportSection varied_section(const Variants& variants, const Grid& grid,
-                             const std::optional<Field>& best) {
+                             const std::optional<Field>& best,
+                             const std::vector<std::string>& notes) {
   const std::vector<VariedRun>& runs = variants.runs;
   const std::vector<std::size_t> points = points_of(variants, grid);
   std::vector<VariedFigures> figures;
@@ -52,6 +53,7 @@ ReportSection varied_section(const Variants& variants, const Grid& grid,
                                    variants.refused.size(), grid.points());
   add_varied_pictures(section.page, grid, figures, best);
   section.add_or_fold("All points in figures", varied_page(variants, best));
+  section.add_notes(notes);
   return section;
 }
 

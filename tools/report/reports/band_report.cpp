@@ -12,10 +12,19 @@ Duration least_step(const Scenario& scenario) {
   return scenario.training.least_step(scenario.cluster.ranks_per_node.largest());
 }
 
-Record band_record(const Knowledge& knowledge, Duration step, Duration least) {
+namespace {
+
+double end_ms(double factor, const StepMetrics& step, Duration least, Duration more = {}) {
+  if (factor * in_ms(step.working()) < in_ms(least)) return in_ms(least) + factor * in_ms(more);
+  return factor * in_ms(step.working() + more);
+}
+
+}  // namespace
+
+Record band_record(const Knowledge& knowledge, const StepMetrics& step, Duration least,
+                   Duration more) {
   const auto end = [&](double factor) {
-    return knowledge.accuracy ? FieldValue(std::max(factor * in_ms(step), in_ms(least)))
-                              : FieldValue();
+    return knowledge.accuracy ? FieldValue(end_ms(factor, step, least, more)) : FieldValue();
   };
   const Band band = knowledge.accuracy ? knowledge.accuracy->band : Band{};
   return Record()
@@ -27,13 +36,13 @@ Record band_record(const Knowledge& knowledge, Duration step, Duration least) {
 std::string bands_text(const Comparison& run) {
   if (!run.knowledge.accuracy) return "";
   const Band& band = run.knowledge.accuracy->band;
-  const double least = in_ms(least_step(run.scenario));
+  const Duration least = least_step(run.scenario);
   std::string text;
   for (const NamedStep& each : run.named()) {
-    const double step = in_ms(each.step->metrics.step);
+    const StepMetrics& step = each.step->metrics;
     text +=
         fmt::format("{}{} {:.2f} to {:.2f} ms", text.empty() ? "In proportion, steps take: " : "; ",
-                    each.name, std::max(band.low * step, least), std::max(band.high * step, least));
+                    each.name, end_ms(band.low, step, least), end_ms(band.high, step, least));
   }
   return text + ".";
 }

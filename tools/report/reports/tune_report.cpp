@@ -7,6 +7,7 @@
 
 #include "model/cost/collective.hpp"
 #include "model/ddp/build_schedule.hpp"
+#include "sim/predict/predict.hpp"
 #include "tools/report/records/memory_fields.hpp"
 #include "tools/report/records/ms_text.hpp"
 #include "tools/report/records/throughput_fields.hpp"
@@ -296,6 +297,17 @@ Step recommended_step(const Scenario& scenario, const Tuning& tuning) {
   return step;
 }
 
+/// Its length, and how much of that is a wait for batches. The step is predicted again where there
+/// may be such a wait, for a Choice does not say.
+StepMetrics recommended_metrics(const Scenario& scenario, const StepModel& model,
+                                const Tuning& tuning) {
+  if (least_step(scenario) > Duration::zero())
+    return predict(model, recommended_step(scenario, tuning).training).metrics;
+  StepMetrics metrics;
+  metrics.step = tuning.advice.choice.step;
+  return metrics;
+}
+
 StepMemory recommended_memory(const Scenario& scenario, const Tuning& tuning) {
   const Step step = recommended_step(scenario, tuning);
   return memory_of(scenario, step.training, step.schedule);
@@ -328,11 +340,18 @@ std::string outside_table(const Scenario& scenario, const Tuning& tuning) {
 
 std::string assumed_before_verdict(const Scenario& scenario, const Knowledge& knowledge) {
   const std::string assumed = assumed_interference_text(scenario);
-  if (assumed.empty() || knowledge.from == FittedOn::both) return "";
+  if (assumed.empty() || knowledge.fitted_over_nics) return "";
+  const std::string scaled =
+      knowledge.interference == 1
+          ? ""
+          : fmt::format(
+                "; interference is {:.2f} times as strong, fitted to a row that did not "
+                "go over NICs",
+                knowledge.interference);
   return fmt::format(
-      "The verdict rests on an assumption: {}; --set cluster.interference={{}} says what pays "
+      "The verdict rests on an assumption: {}{}; --set cluster.interference={{}} says what pays "
       "without it.",
-      assumed);
+      assumed, scaled);
 }
 
 std::string unfit_before_verdict(const Scenario& scenario, const Tuning& tuning) {
@@ -395,8 +414,8 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
   return page;
 }
 
-Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowledge& knowledge,
-                   const std::vector<std::string>& notes) {
+Record tune_record(const Scenario& scenario, const StepModel& model, const Tuning& tuning,
+                   const Knowledge& knowledge, const std::vector<std::string>& notes) {
   const auto& partition = tuning.best_partition;
   const StepMemory memory = recommended_memory(scenario, tuning);
   List caps, corners;
@@ -426,7 +445,8 @@ Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowled
       .add(fields::without_communication_ms, in_ms(tuning.without))
       .add(fields::recommended_cap_bytes, deployed(tuning.advice.choice))
       .add(fields::recommended_step_ms, in_ms(tuning.advice.choice.step))
-      .add(band_record(knowledge, tuning.advice.choice.step, least_step(scenario)))
+      .add(band_record(knowledge, recommended_metrics(scenario, model, tuning),
+                       least_step(scenario)))
       .add(fields::pays, tuning.advice.pays)
       .add(fields::partition_proven, tuning.partition_proven)
       .add(fields::best_pair, choice_or_nothing(tuning.best_pair))
