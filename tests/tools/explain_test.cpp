@@ -107,6 +107,15 @@ TEST_CASE("a word of the tables is explained as the glossary does, in any case o
   CHECK_THAT(ddpsim({"explain", "regrett"}).err, Catch::Contains("did you mean \"regret\"?"));
 }
 
+TEST_CASE("the default algorithm is what NCCL's tuner takes", "[tools][explain]") {
+  // Four nodes of H100 run an NVLS tree, though by our prices a ring would take a little less.
+  std::istringstream words(ddpsim({"explain", "cluster.collectives.algorithm"}).out);
+  std::string line;
+  for (std::string word; words >> word;) line += word + " ";
+  CHECK_THAT(line, Catch::Contains("the quickest that NCCL has, or an NVLS tree where NCCL's tuner "
+                                   "takes one, even if it is slower; with Gloo a ring"));
+}
+
 TEST_CASE("of calibrate_on the strategies are listed that it takes", "[tools][explain]") {
   const std::string key = ddpsim({"explain", "measured.calibrate_on"}).out;
   for (const std::string taken : {"none", "naive", "overlap"})

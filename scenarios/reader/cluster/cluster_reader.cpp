@@ -147,7 +147,9 @@ const Map<Collectives>& collectives_map() {
               [](Collectives& c, Algorithm given) { force(c.forced, given); },
               {.meaning = "The algorithm of every all-reduce: Gloo has `ring` and "
                           "`halving_doubling`, NCCL the others and `ring`.",
-               .otherwise = "the quickest that NCCL has; with Gloo a ring, as in PyTorch",
+               .otherwise =
+                   "the quickest that NCCL has, or an NVLS tree where NCCL's tuner takes one, even "
+                   "if it is slower; with Gloo a ring, as in PyTorch",
                .example = "ring",
                .elsewhere = {{"NCCL_ALGO", "NCCL's"}}})
           .key_taken("protocol",
