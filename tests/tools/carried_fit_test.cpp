@@ -219,6 +219,28 @@ TEST_CASE("a verdict over NICs rests on the assumption unless the overlap row we
   CHECK_THAT(content_of(page), Catch::Contains(assumed));
 }
 
+TEST_CASE("score says what its fit was measured of, where rows are of something else",
+          "[tools][carried_fit][score]") {
+  const auto scored = [](const Fitted& fitted, Words words) {
+    words.insert(words.begin(), {"score", fitted.file()});
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return words_of_page(outcome.out);
+  };
+  const std::string said = std::string("note: ") + carried +
+                           "device h100-sxm (here a100-80): what is fitted to them may not hold";
+  const std::string rows =
+      "calibrate_on: [none], rows: [{strategy: none, step: 70 ms}, {strategy: bucketed, step: ";
+  const Fitted same(rows + "75 ms}]"),
+      other(rows + "75 ms}, {strategy: bucketed, step: 130 ms, set: {cluster.device: a100-80}}]");
+  const Words a100{"--set", "cluster.device=a100-80"};
+  CHECK_THAT(scored(same, {}), !Catch::Contains(carried));
+  CHECK_THAT(scored(same, a100), Catch::Contains(said));
+  CHECK_THAT(scored(same, {a100[0], a100[1], "--laws-only"}), !Catch::Contains(carried));
+  CHECK_THAT(scored(other, {}), Catch::Contains(said));
+}
+
 TEST_CASE("pages for a browser hold the notes", "[tools][carried_fit][notes]") {
   const Fitted none(of_none);
   const Scratch scratch;

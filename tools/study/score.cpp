@@ -4,12 +4,14 @@
 #include <cmath>
 #include <set>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "model/base/statistics.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "scenarios/reader/text/input_error.hpp"
+#include "tools/study/carried_fit.hpp"
 #include "tools/study/measured_rows.hpp"
 #include "tools/study/names.hpp"
 
@@ -28,6 +30,28 @@ std::string label_of(const CalibrationRow& row) {
 Duration communication_of_row(const MeasuredRow& row, const StepMetrics& predicted) {
   if (row.communication && row.communication->covers.empty()) return row.communication->time;
   return predicted.communication;
+}
+
+/// The note on a fit that is put to work on something else than it was made from: the settings
+/// changed what all rows are predicted of, or rows say another device than those that calibrate.
+std::vector<std::string> carried_fit_notes(const Scenario& scenario,
+                                           const std::vector<Strategy>& fitted,
+                                           const std::vector<CalibrationRow>& rows,
+                                           const std::vector<bool>& calibrates) {
+  std::vector<std::string> notes;
+  Scenario as_fitted = scenario;
+  as_fitted.measured->calibrate_on = fitted;
+  if (std::string note = carried_fit_note(other_than_measured(as_fitted)); !note.empty())
+    notes.push_back(std::move(note));
+  std::set<std::string> measured;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (calibrates[i]) measured.insert(rows[i].device);
+  std::set<std::string> told;
+  for (std::size_t i = 0; i < rows.size() && !measured.empty(); ++i)
+    if (!measured.contains(rows[i].device) && told.insert(rows[i].device).second)
+      notes.push_back(carried_fit_note(
+          {{"device", enumerated({measured.begin(), measured.end()}), rows[i].device}}));
+  return notes;
 }
 
 }  // namespace
@@ -71,6 +95,10 @@ std::optional<FileScore> score_scenario(const std::string& file, const Scenario&
   if (settings.laws_only) fitted.clear();
   const std::vector<bool> calibrates = calibrating(all, fitted);
   FileScore score{file, scenario.name, fit_chosen(all, fitted, scenario.workload), {}};
+
+  if (score.fit.rows > 0)
+    for (std::string& note : carried_fit_notes(scenario, fitted, all, calibrates))
+      score.fit.notes.push_back(std::move(note));
 
   // Exposed communication is judged by the naive communication: as measured, else as predicted.
   std::optional<Duration> naive_communication;
