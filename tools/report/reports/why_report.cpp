@@ -52,6 +52,8 @@ const Field& field_of(Cause cause) {
       return fields::by_launch;
     case Cause::slowest_rank:
       return fields::by_slowest_rank;
+    case Cause::hook:
+      return fields::by_hook;
   }
   return fields::by_gradients;
 }
@@ -59,7 +61,9 @@ const Field& field_of(Cause cause) {
 /// `ranks`: the names of the ranks; empty: there are no exceptions.
 Record bucket_record(const ExposedBucket& bucket, const std::vector<std::string>& ranks) {
   Record shares, record;
-  for (const Cause cause : all_causes) shares.add(field_of(cause), in_ms(bucket.by(cause)));
+  for (const Cause cause : all_causes)
+    if (cause != Cause::hook || bucket.collectives > 1)
+      shares.add(field_of(cause), in_ms(bucket.by(cause)));
   record.add(fields::index, bucket.bucket)
       .add(fields::ready_ms, in_ms(bucket.times.ready))
       .add(fields::called_ms, in_ms(bucket.called))
@@ -175,10 +179,17 @@ std::string bucket_label(const Scenario& scenario, const Schedule& schedule, std
   return fmt::format("{} {} +{}", bucket, first, parameters.size() - 1);
 }
 
+bool has_later_collectives(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.tasks, [&](const Task& task) {
+    return is_collective(task.operation) && task.bucket != nobody && !begins_bucket(schedule, task);
+  });
+}
+
 Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
                   const StepMetrics* none) {
-  Page page;
-  page.add(Paragraph{
+  const bool several = std::ranges::any_of(
+      steps, [](const NamedStep& named) { return has_later_collectives(named.step->schedule); });
+  std::string text =
       "why (ms): an all-reduce is exposed while it runs and the compute stream has nothing to do\n"
       "  gradients     ready so late that the all-reduce would be exposed even if it began at "
       "once\n"
@@ -191,10 +202,21 @@ Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
       "  slowest rank  another rank arrived later, so that less computation was left to hide it; "
       "the "
       "wait\n"
-      "                itself comes before the all-reduce and is not in its exposed time\n"
+      "                itself comes before the all-reduce and is not in its exposed time\n";
+  if (several)
+    text +=
+        "  hook          a later collective of a comm hook waited for the hook's steps before it: "
+        "under\n"
+        "                ZeRO's hooks a broadcast for its owner's update\n"
+        "Of a hook's several collectives in a bucket, called to end and how are of the one that is "
+        "exposed\n"
+        "longest; exposed and because are of all of them.\n";
+  text +=
       "A step is longer than without communication by more than its exposed buckets: "
-      "interference,\n"
-      "copies, hooks, and what earlier micro-batches and broadcasts wait for come on top.\n"});
+      "interference,\n";
+  text += "copies, hooks, and what earlier micro-batches and broadcasts wait for come on top.\n";
+  Page page;
+  page.add(Paragraph{std::move(text)});
   for (const NamedStep& named : steps) add_buckets(page, scenario, named, none);
   return page;
 }
