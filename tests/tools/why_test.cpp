@@ -282,6 +282,45 @@ TEST_CASE("what a hook's later collectives wait for is said where there are some
              !Catch::Contains("are of the first"));
 }
 
+/// The number behind these words, in what was printed.
+double number_behind(const std::string& text, const std::string& words) {
+  const std::size_t at = text.find(words);
+  CAPTURE(words, text);
+  REQUIRE(at != std::string::npos);
+  return std::stod(text.substr(at + words.size()));
+}
+
+TEST_CASE("what a shared update saves is told beside what communication costs", "[tools][why]") {
+  const Scratch scratch;
+  // Without interference the update takes what it would without broadcasts beside it.
+  const std::string file = sharing_scenario(scratch, two_a100 + ", interference: {}");
+  const Outcome outcome = ddpsim({"run", file, "--why", "--set", "compare=[none, naive, bucketed]",
+                                  "--report", scratch.path("z.html").string()});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const double saved = number_behind(outcome.err, "share of the parameters, which takes ");
+  const double costs = number_behind(outcome.err, "against communication, which by itself costs ");
+  const Json answer =
+      ddpsim({"run", file, "--set", "compare=[none, bucketed]", "--json", "-"}).json();
+  const Json &none = answer["results"][0], &bucketed = answer["results"][1];
+  // Of two ranks each has about half of what is to update.
+  CHECK(saved / none["optimizer_ms"].get<double>() == Approx(0.5).epsilon(0.2));
+  CHECK(costs - saved == Approx(bucketed["exposed_ms"].get<double>()).margin(2e-3));
+  CHECK_THAT(answer["notes"].dump(), Catch::Contains("each rank updates only its share"));
+  // Strategies without comm hooks update everything.
+  CHECK(outcome.err.find("each rank updates") == outcome.err.rfind("each rank updates"));
+  CHECK_THAT(outcome.out,
+             Catch::Contains("ms shorter than without communication, whose update takes ") &&
+                 Catch::Contains("under ZeRO's hooks its share. But for that, a\n"));
+  CHECK_THAT(content_of(scratch.path("z.html")),
+             Catch::Contains("But each rank updates only its share of the parameters"));
+  // Nobody updates in the first iterations.
+  CHECK_THAT(ddpsim({"run", file, "--set", "training.iteration=1"}).err,
+             Catch::Contains("no rank updates parameters yet (training.iteration)"));
+  CHECK_THAT(ddpsim({"run", file, "--set", "training.comm_hook=none"}).err,
+             !Catch::Contains("share of the parameters"));
+}
+
 TEST_CASE("where nothing is reduced there is nothing to explain", "[tools][why]") {
   const Outcome outcome =
       ddpsim({"run", shipped("examples/first.yaml"), "--why", "--set", "compare=[none]"});

@@ -13,6 +13,7 @@
 #include "tools/report/reports/loss_report.hpp"
 #include "tools/report/reports/said_notes.hpp"
 #include "tools/report/reports/score_report.hpp"
+#include "tools/report/reports/shared_update.hpp"
 #include "tools/report/reports/throughput_report.hpp"
 #include "tools/report/reports/why_report.hpp"
 
@@ -71,13 +72,15 @@ std::string run_verdict(const Comparison& run) {
   if (none_fits)
     text += " It does not fit the device's memory, and no strategy compared here does.";
   if (metrics.communication == Duration::zero()) return text;
-  return text + fmt::format(
-                    " {:.0f} % of its {} of communication hides behind computation; {} is exposed, "
-                    "{:.1f} % of the step.",
-                    100 * overlap_ratio(metrics, *best->none), to_string(metrics.communication),
-                    to_string(std::max(Duration{}, exposed(metrics, *best->none))),
-                    100 * std::max(0.0, in_seconds(exposed(metrics, *best->none))) /
-                        in_seconds(metrics.step));
+  text += fmt::format(
+      " {:.0f} % of its {} of communication hides behind computation; {} is exposed, "
+      "{:.1f} % of the step.",
+      100 * overlap_ratio(metrics, *best->none), to_string(metrics.communication),
+      to_string(std::max(Duration{}, exposed(metrics, *best->none))),
+      100 * std::max(0.0, in_seconds(exposed(metrics, *best->none))) / in_seconds(metrics.step));
+  if (const auto saved = saved_by_sharing(*best->step, *best->none))
+    text += " But " + sharing_text(*best->step, *best->none, *saved) + ".";
+  return text;
 }
 
 ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const std::string& id,

@@ -9,6 +9,7 @@
 #include "tools/report/records/choice_record.hpp"
 #include "tools/report/records/why_fields.hpp"
 #include "tools/report/reports/loss_report.hpp"
+#include "tools/report/reports/shared_update.hpp"
 
 namespace ddpsim {
 namespace {
@@ -122,9 +123,13 @@ void add_buckets(Page& page, const Scenario& scenario, const NamedStep& named,
                                  step.schedule.buckets.size(), precise_ms(sum_of(buckets)));
   if (none != nullptr) {
     const bool waits = (step.metrics.input_wait + none->input_wait) > Duration::zero();
-    said += fmt::format("; the step{} is {} ms longer than without communication",
+    const Duration longer = exposed(step.metrics, *none);
+    said += fmt::format("; the step{} is {} ms {} than without communication",
                         waits ? ", without waits for batches," : "",
-                        precise_ms(exposed(step.metrics, *none)));
+                        precise_ms(std::max(longer, -longer)),
+                        longer < Duration::zero() ? "shorter" : "longer");
+    if (const auto saved = saved_by_sharing(step, *none))
+      said += fmt::format(", whose update takes {} ms more", precise_ms(*saved));
   }
   if (buckets.empty()) return page.add(Paragraph{said});
   Table table = buckets_table(scenario, step, std::move(buckets));
@@ -189,6 +194,9 @@ Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
                   const StepMetrics* none) {
   const bool several = std::ranges::any_of(
       steps, [](const NamedStep& named) { return has_later_collectives(named.step->schedule); });
+  const bool shared = none != nullptr && std::ranges::any_of(steps, [&](const NamedStep& named) {
+                        return saved_by_sharing(*named.step, *none).has_value();
+                      });
   std::string text =
       "why (ms): an all-reduce is exposed while it runs and the compute stream has nothing to do\n"
       "  gradients     ready so late that the all-reduce would be exposed even if it began at "
@@ -211,9 +219,12 @@ Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
         "Of a hook's several collectives in a bucket, called to end and how are of the one that is "
         "exposed\n"
         "longest; exposed and because are of all of them.\n";
-  text +=
-      "A step is longer than without communication by more than its exposed buckets: "
-      "interference,\n";
+  text += shared ? "Without communication each rank updates all parameters, under ZeRO's hooks its "
+                   "share. But for that, a\n"
+                   "step is longer than without communication by more than its exposed buckets: "
+                   "interference,\n"
+                 : "A step is longer than without communication by more than its exposed buckets: "
+                   "interference,\n";
   text += "copies, hooks, and what earlier micro-batches and broadcasts wait for come on top.\n";
   Page page;
   page.add(Paragraph{std::move(text)});
