@@ -44,17 +44,6 @@ Bound bound_of(const Schedule& schedule, const Timeline& timeline, int rank) {
   return static_cast<Bound>(std::max_element(shares.begin(), shares.end()) - shares.begin());
 }
 
-/// Is it the first collective of its bucket, rather than a later one of a comm hook or of a sparse
-/// gradient?
-bool begins_bucket(const Schedule& schedule, const Task& task) {
-  if (task.step == nobody)
-    return schedule.work_of(task).message == Message::gradients ||
-           schedule.work_of(task).message == Message::sparse_shape;
-  const auto& steps = schedule.buckets[static_cast<std::size_t>(task.bucket)].steps;
-  return std::none_of(steps.begin(), steps.begin() + task.step,
-                      [](const CommStep& step) { return is_collective(step.operation); });
-}
-
 /// Buffers are broadcast before the step's gradients exist, and what the network itself sends is
 /// part of its passes, under every strategy: neither is the step's communication.
 bool counts_as_communication(const Schedule& schedule, const Task& task) {
@@ -101,6 +90,15 @@ std::string_view name_of(Bound bound) {
   constexpr std::array<std::string_view, 5> names{"compute", "bandwidth", "latency", "launch",
                                                   "input"};
   return names[static_cast<std::size_t>(bound)];
+}
+
+bool begins_bucket(const Schedule& schedule, const Task& task) {
+  if (task.step == nobody)
+    return schedule.work_of(task).message == Message::gradients ||
+           schedule.work_of(task).message == Message::sparse_shape;
+  const auto& steps = schedule.buckets[static_cast<std::size_t>(task.bucket)].steps;
+  return std::none_of(steps.begin(), steps.begin() + task.step,
+                      [](const CommStep& step) { return is_collective(step.operation); });
 }
 
 Duration communication_of(const Schedule& schedule, const Timeline& timeline, int rank) {

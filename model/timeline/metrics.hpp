@@ -14,10 +14,10 @@ enum class Bound : std::uint8_t { compute, bandwidth, latency, launch, input };
 std::string_view name_of(Bound bound);
 
 struct BucketTimes {
-  Instant ready{};  ///< its last gradient was in place on the device
-  Instant start{};  ///< its all-reduce began, on all ranks
-  Instant end{};
-  Duration exposed{};         ///< of its all-reduce, while the compute stream stood still
+  Instant ready{};            ///< its last gradient was in place on the device
+  Instant start{};            ///< its first collective began, on all ranks
+  Instant end{};              ///< its last collective ended; a comm hook may have several
+  Duration exposed{};         ///< of all of these, while the compute stream stood still
   CollectiveChoice choice{};  ///< of its first collective, where a prediction knows it
 };
 
@@ -43,6 +43,10 @@ struct StepMetrics {
 };
 
 StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank = 0);
+
+/// Is this the first collective of its bucket, rather than a later one of a comm hook or of a
+/// sparse gradient?
+bool begins_bucket(const Schedule& schedule, const Task& task);
 
 /// StepMetrics::communication alone.
 Duration communication_of(const Schedule& schedule, const Timeline& timeline, int rank = 0);

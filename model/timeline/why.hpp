@@ -9,27 +9,32 @@
 
 namespace ddpsim {
 
-/// What keeps a bucket's all-reduce from hiding behind computation.
+/// What keeps a bucket's collectives from hiding behind computation.
 enum class Cause : std::uint8_t {
   gradients,     ///< they came so late that even begun at once it would not hide: its own length
   turn,          ///< it was called later: buckets go in order, some strategies only after backward
   previous,      ///< the collective before it had not ended
   launch,        ///< the host had not launched it
   slowest_rank,  ///< other ranks arrived later, so that less computation was left to hide it
+  hook,  ///< a later collective waited for the comm hook's steps before it: ZeRO's for the update
 };
-inline constexpr std::array all_causes{Cause::gradients, Cause::turn, Cause::previous,
-                                       Cause::launch, Cause::slowest_rank};
+inline constexpr std::array all_causes{Cause::gradients, Cause::turn,         Cause::previous,
+                                       Cause::launch,    Cause::slowest_rank, Cause::hook};
 std::string_view name_of(Cause cause);
 
-/// Why a bucket's last all-reduce was exposed: the instants it could not begin before, and how much
-/// of its exposed time each accounts for.
+/// Why a bucket was exposed: the instants its collective could not begin before, and how much of
+/// its exposed time each accounts for. Where a comm hook has several collectives, the instants are
+/// those of the one that is exposed longest, the last of equals.
 struct ExposedBucket {
   std::size_t bucket = 0;  ///< index into Schedule::buckets
-  BucketTimes times;       ///< exposed > 0
-  Instant called{};        ///< what the device does before it, in order, had ended
-  Instant previous{};      ///< the collective before it had ended; zero: there was none
-  Instant issued{};        ///< the host began to launch it
-  Instant launched{};      ///< it could be taken up: enqueued and handed over
+  int collectives = 1;     ///< of its last micro-batch
+  /// ready is the gradients', exposed > 0 of all collectives, the others of the one told.
+  BucketTimes times;
+  /// What has to end before it on the device had ended; of a broadcast: on its owner's device too.
+  Instant called{};
+  Instant previous{};  ///< the collective before it had ended; zero: there was none
+  Instant issued{};    ///< the host began to launch it
+  Instant launched{};  ///< it could be taken up: enqueued and handed over
   std::array<Duration, all_causes.size()> exposed_by{};  ///< [Cause] sums to times.exposed
   Cause cause = Cause::gradients;  ///< the one that accounts for most; the first of equals
   int last_rank = 0;  ///< that all others waited for; this one where none came later than it
@@ -45,7 +50,9 @@ struct ExposedBucket {
 /// much as the collective would be exposed less if it had begun when this rank was there. Between
 /// the gradients and that moment each instant accounts for the time since the one before it, and
 /// what the last of them would have saved is taken off the exposed time first. What is left would
-/// be exposed even if the collective had begun with its gradients: that is theirs.
+/// be exposed even if the collective had begun with its gradients: that is theirs. Each collective
+/// of a comm hook is explained by itself, and a bucket's shares are the sums over them. Of a later
+/// one, the time until it is called is the hook's, and so is that of the hook's own one before it.
 ///
 /// Example: ready at 10, called at 10, previous end at 13, launched at 14, start at 16, end at 21,
 /// kernels until 15: 5 are exposed. From 14 to 19 it would be 4, so the slowest rank accounts for

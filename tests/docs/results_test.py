@@ -36,6 +36,7 @@ COMMANDS = {
     'run of ranks that differ': ('run', 'scenarios/examples/straggler.yaml', '--why', '--set',
                                  'cluster.exceptions=[{rank: 5, compute: 1.3, pause: 1 ms, at: '
                                  '40 %}, {node: 1, nic: 40 GB/s}]'),
+    'run with broadcasts': ('run', FIRST, '--why', '--set', 'training.comm_hook=zero_step'),
     'run of one rank': ('run', FIRST, '--set', 'cluster.ranks_per_node=1', '--scaling', '4'),
     'run of a description': ('run', 'described.yaml'),
     'run --vary': ('run', FIRST, '--vary', 'training.comm_hook=none,fp16_compress'),
@@ -68,7 +69,8 @@ class Section:
         self.told = told
 
 
-RUNS = ('run', 'run of one rank', 'run of a description', 'run --vary', 'run of ranks that differ')
+RUNS = ('run', 'run of one rank', 'run of a description', 'run --vary', 'run of ranks that differ',
+        'run with broadcasts')
 SECTIONS = {
     'cluster': Section(('run', 'run of one rank', 'run of ranks that differ'), 'cluster',
                        ['cluster']),

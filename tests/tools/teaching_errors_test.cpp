@@ -403,6 +403,27 @@ TEST_CASE("a bad value of the one key of a sweep is a row", "[tools][sweep]") {
   CHECK(!std::filesystem::exists(scratch.path("o.csv")));
 }
 
+TEST_CASE("a layer that is named as its parameter is gets told, with names that are known",
+          "[tools][run]") {
+  const Scratch scratch;
+  const std::string file =
+      scratch.write("s.yaml", "workload: {model: cs336-small, batch: 4, sequence: 256}\n" + cluster)
+          .string();
+  const auto refused = [&](const std::string& layer) {
+    const Outcome outcome =
+        ddpsim({"run", file, "--set",
+                "training.hooks=[{chunks: {layer: " + layer + ", count: 4, threads: 4}}]"});
+    CHECK(outcome.code == 2);
+    return outcome.err;
+  };
+  CHECK_THAT(refused("lm_head"),
+             Catch::Contains("no layer is named \"lm_head\"; parameter \"lm_head.weight\" is of "
+                             "layer \"head\"; known: ") &&
+                 Catch::Contains(" names, embedding, ") && Catch::EndsWith(", head\n"));
+  CHECK_THAT(refused("haed"), Catch::Contains("no layer is named \"haed\"; did you mean \"head\"?; "
+                                              "known: "));
+}
+
 TEST_CASE("times that no device can reach are noticed", "[tools][run]") {
   const Scratch scratch;
   scratch.write("s.yaml", workload + cluster + "compare: [bucketed]\n");

@@ -219,6 +219,108 @@ TEST_CASE("the table names the largest exposed buckets and what would remove the
   CHECK_THAT(outcome.out, Catch::Contains("what would remove it:\nstep ms"));
 }
 
+/// A scenario of two GPUs whose update a comm hook shares out.
+std::string sharing_scenario(const Scratch& scratch, const std::string& cluster) {
+  return scratch
+      .write("s.yaml",
+             "name: two GPUs\n"
+             "workload: {model: cs336-small, batch: 4, sequence: 256, dtype: fp32, "
+             "optimizer: adamw-loop}\ncluster: {" +
+                 cluster + "}\ncompare: [bucketed]\ntraining: {comm_hook: zero_step}\n")
+      .string();
+}
+const std::string two_t4 = "device: t4, ranks_per_node: 2, intra_node: pcie3";
+const std::string two_a100 = "device: a100-40, ranks_per_node: 2, intra_node: nvlink3";
+
+TEST_CASE("under ZeRO's hooks a row is of one collective, and its causes are those of its wait",
+          "[tools][why]") {
+  const Scratch scratch;
+  for (const std::string& cluster : {two_t4, two_a100})
+    for (const std::string hook : {"zero_step", "zero_step_interleaved"}) {
+      CAPTURE(cluster, hook);
+      const Json answer =
+          why_run(sharing_scenario(scratch, cluster), {"--set", "training.comm_hook=" + hook});
+      const Json& result = answer["results"][0];
+      for (const Json& bucket : result["why"]["buckets"]) {
+        CAPTURE(bucket.dump());
+        const double start = bucket["start_ms"], end = bucket["end_ms"];
+        double arrived = 0, shares = 0;
+        for (const char* key : {"ready_ms", "called_ms", "launched_ms", "previous_end_ms"})
+          if (!bucket[key].is_null()) arrived = std::max(arrived, bucket[key].get<double>());
+        CHECK(arrived <= start + 1e-9);
+        for (const auto& item : bucket["exposed_by_ms"].items())
+          shares += item.value().get<double>();
+        CHECK(shares == Approx(bucket["exposed_ms"].get<double>()));
+        CHECK(bucket["exposed_by_ms"].contains("hook"));
+        // A broadcast that began later than its gradients were ready by more than it takes would
+        // have been hidden by then: nothing of it is the gradients'.
+        const Json& times = result["buckets"][bucket["index"].get<std::size_t>()];
+        const bool broadcast = start > times["start_ms"].get<double>() + 1e-9;
+        if (broadcast && start - bucket["ready_ms"].get<double>() > end - start &&
+            bucket["exposed_ms"].get<double>() <= end - start)
+          CHECK(bucket["exposed_by_ms"]["gradients"] == Approx(0).margin(1e-9));
+      }
+    }
+  // Over NVLink broadcasts wait for updates rather than for one another.
+  const Json quick = why_run(sharing_scenario(scratch, two_a100))["results"][0]["why"]["buckets"];
+  CHECK(std::any_of(quick.begin(), quick.end(),
+                    [](const Json& bucket) { return bucket["reason"] == "hook"; }));
+}
+
+TEST_CASE("what a hook's later collectives wait for is said where there are some", "[tools][why]") {
+  const Scratch scratch;
+  const std::string file = sharing_scenario(scratch, two_t4);
+  const std::string with = ddpsim({"run", file, "--why"}).out;
+  CHECK_THAT(with, Catch::Contains("\n  hook          a later collective of a comm hook waited") &&
+                       Catch::Contains("called to end and how are of the one that is exposed"));
+  const std::string schedule = ddpsim({"schedule", file}).out;
+  CHECK_THAT(schedule, Catch::Contains("start and how are of the first, end is of the last"));
+  const Words plain{"--set", "training.comm_hook=none"};
+  CHECK_THAT(ddpsim({"run", file, "--why", plain[0], plain[1]}).out,
+             !Catch::Contains("  hook          "));
+  CHECK_THAT(ddpsim({"schedule", file, plain[0], plain[1]}).out,
+             !Catch::Contains("are of the first"));
+}
+
+/// The number behind these words, in what was printed.
+double number_behind(const std::string& text, const std::string& words) {
+  const std::size_t at = text.find(words);
+  CAPTURE(words, text);
+  REQUIRE(at != std::string::npos);
+  return std::stod(text.substr(at + words.size()));
+}
+
+TEST_CASE("what a shared update saves is told beside what communication costs", "[tools][why]") {
+  const Scratch scratch;
+  // Without interference the update takes what it would without broadcasts beside it.
+  const std::string file = sharing_scenario(scratch, two_a100 + ", interference: {}");
+  const Outcome outcome = ddpsim({"run", file, "--why", "--set", "compare=[none, naive, bucketed]",
+                                  "--report", scratch.path("z.html").string()});
+  INFO(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const double saved = number_behind(outcome.err, "share of the parameters, which takes ");
+  const double costs = number_behind(outcome.err, "against communication, which by itself costs ");
+  const Json answer =
+      ddpsim({"run", file, "--set", "compare=[none, bucketed]", "--json", "-"}).json();
+  const Json &none = answer["results"][0], &bucketed = answer["results"][1];
+  // Of two ranks each has about half of what is to update.
+  CHECK(saved / none["optimizer_ms"].get<double>() == Approx(0.5).epsilon(0.2));
+  CHECK(costs - saved == Approx(bucketed["exposed_ms"].get<double>()).margin(2e-3));
+  CHECK_THAT(answer["notes"].dump(), Catch::Contains("each rank updates only its share"));
+  // Strategies without comm hooks update everything.
+  CHECK(outcome.err.find("each rank updates") == outcome.err.rfind("each rank updates"));
+  CHECK_THAT(outcome.out,
+             Catch::Contains("ms shorter than without communication, whose update takes ") &&
+                 Catch::Contains("under ZeRO's hooks its share. But for that, a\n"));
+  CHECK_THAT(content_of(scratch.path("z.html")),
+             Catch::Contains("But each rank updates only its share of the parameters"));
+  // Nobody updates in the first iterations.
+  CHECK_THAT(ddpsim({"run", file, "--set", "training.iteration=1"}).err,
+             Catch::Contains("no rank updates parameters yet (training.iteration)"));
+  CHECK_THAT(ddpsim({"run", file, "--set", "training.comm_hook=none"}).err,
+             !Catch::Contains("share of the parameters"));
+}
+
 TEST_CASE("where nothing is reduced there is nothing to explain", "[tools][why]") {
   const Outcome outcome =
       ddpsim({"run", shipped("examples/first.yaml"), "--why", "--set", "compare=[none]"});

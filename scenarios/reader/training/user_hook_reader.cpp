@@ -19,11 +19,39 @@ struct HookDraft {
   const Workload* workload = nullptr;
 };
 
+/// "known: a, b, c", or, of many, how many there are with the first and the last ones.
+std::string known_text(const std::vector<std::string>& names) {
+  constexpr std::size_t ends = 3;
+  std::string text =
+      names.size() <= 2 * ends ? "known: " : fmt::format("known: {} names, ", names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i >= ends && i + ends < names.size()) {
+      if (i == ends) text += ", ...";
+      continue;
+    }
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  return text;
+}
+
+/// `hint`: what to write, where that is known better than by the nearest name.
 [[noreturn]] void fail_unmatched(const Yaml& where, const char* what, const std::string& pattern,
-                                 const std::vector<std::string>& names) {
-  const std::string guess = nearest(pattern, names);
-  where.fail(fmt::format("no {} is named \"{}\"{}", what, pattern.substr(0, 100),
-                         guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
+                                 const std::vector<std::string>& names, std::string hint = {}) {
+  if (hint.empty())
+    if (const std::string guess = nearest(pattern, names); !guess.empty())
+      hint = fmt::format("did you mean \"{}\"?", guess);
+  where.fail(fmt::format("no {} is named \"{}\"{}{}; {}", what, pattern.substr(0, 100),
+                         hint.empty() ? "" : "; ", hint, known_text(names)));
+}
+
+/// Whose parameter is named as a layer might be: "parameter "lm_head.weight" is of layer "head"".
+std::string layer_by_parameter(const std::string& pattern, const Workload& workload) {
+  for (const Parameter& parameter : workload.parameters)
+    if (parameter.layer >= 0 &&
+        (matches(pattern, parameter.name) || matches(pattern + ".*", parameter.name)))
+      return fmt::format("parameter \"{}\" is of layer \"{}\"", parameter.name,
+                         workload.layers[static_cast<std::size_t>(parameter.layer)].name);
+  return "";
 }
 
 /// Layers whose name matches.
@@ -35,7 +63,8 @@ std::vector<std::int32_t> layers_of(const Yaml& given, const Workload& workload)
     if (matches(pattern, layer.name)) found.push_back(static_cast<std::int32_t>(names.size()));
     names.push_back(layer.name);
   }
-  if (found.empty()) fail_unmatched(given, "layer", pattern, names);
+  if (found.empty())
+    fail_unmatched(given, "layer", pattern, names, layer_by_parameter(pattern, workload));
   return found;
 }
 

@@ -156,6 +156,76 @@ TEST_CASE(
   CHECK(why(history).back().previous == Instant{});
 }
 
+namespace {
+
+/// Of ZeRO's hook: backward until 10, an all-reduce from 4 to 6, the update from 10 to 12, and its
+/// broadcast from 12 to 15.
+History updated_and_broadcast() {
+  History history({ran(Operation::backward, 0ms, 4ms), ran(Operation::backward, 4ms, 10ms),
+                   reduced(0, 4ms, 6ms, {0}), ran(Operation::optimizer, 10ms, 12ms),
+                   reduced(0, 12ms, 15ms, {3})},
+                  1);
+  const auto step = [](CommAction action, Operation operation) {
+    CommStep made;
+    made.action = action;
+    made.operation = operation;
+    return made;
+  };
+  history.schedule.buckets[0].steps = {step(CommAction::reduce, Operation::all_reduce),
+                                       step(CommAction::update, Operation::optimizer),
+                                       step(CommAction::send_parameters, Operation::broadcast)};
+  history.schedule.tasks[2].step = 0;
+  history.schedule.tasks[3].step = 1;
+  history.schedule.tasks[4].step = 2;
+  history.schedule.tasks[4].owner = 0;
+  return history;
+}
+
+}  // namespace
+
+TEST_CASE("a broadcast behind an update is exposed by the hook, and told with its own instants",
+          "[model][why]") {
+  const auto buckets = why(updated_and_broadcast());
+  REQUIRE(buckets.size() == 1);
+  CHECK(buckets[0].collectives == 2);
+  CHECK(buckets[0].times.ready == Instant{4ms});
+  CHECK(buckets[0].called == Instant{12ms});
+  CHECK(buckets[0].previous == Instant{6ms});
+  CHECK(buckets[0].times.start == Instant{12ms});
+  CHECK(buckets[0].times.end == Instant{15ms});
+  CHECK(buckets[0].times.exposed == 3ms);
+  CHECK(buckets[0].cause == Cause::hook);
+  CHECK(buckets[0].exposed_by == Shares{0ms, 0ms, 0ms, 0ms, 0ms, 3ms});
+}
+
+TEST_CASE("each collective of a hook is explained by itself", "[model][why]") {
+  // Backward ends at 9, and with it the all-reduce, ready at 4, is called: until 10 it is exposed,
+  // by its turn. Then the update until 12, and the broadcast until 15.
+  History history = updated_and_broadcast();
+  auto& times = history.timeline.ranks[0];
+  times[1].end = Instant{9ms};
+  times[2].start = Instant{9ms};
+  times[2].end = Instant{10ms};
+  history.schedule.after[history.schedule.tasks[2].after_begin] = 1;
+  const auto buckets = why(history);
+  REQUIRE(buckets.size() == 1);
+  CHECK(buckets[0].times.exposed == 4ms);
+  CHECK(buckets[0].times.start == Instant{12ms});
+  CHECK(buckets[0].exposed_by == Shares{0ms, 1ms, 0ms, 0ms, 0ms, 3ms});
+}
+
+TEST_CASE("a broadcast waits for the update of its owner on another rank", "[model][why]") {
+  // This rank updates nothing; the owner's update ends at 12.
+  History history = updated_and_broadcast();
+  history.schedule.tasks[4].owner = 1;
+  history.timeline.ranks.push_back(history.timeline.ranks[0]);
+  history.timeline.ranks[0][3].end = Instant{10ms};
+  const auto buckets = why(history);
+  REQUIRE(buckets.size() == 1);
+  CHECK(buckets[0].called == Instant{12ms});
+  CHECK(buckets[0].exposed_by == Shares{0ms, 0ms, 0ms, 0ms, 0ms, 3ms});
+}
+
 TEST_CASE("a rank waits for the last to arrive, exposed or not", "[model][why]") {
   // This rank's gradients are there at 4 and 10, the other's at 7 and 10; both all-reduces begin
   // with the later, and behind the first computation goes on.

@@ -84,9 +84,10 @@ TEST_CASE("hooks that cannot be are refused where they stand", "[scenarios][user
         "noise, decay, record, chunks, plugin");
   CHECK(small.refused("    - scale: {parameter: 0.wieght, factor: 1}") ==
         "s.yaml:5:26: training.hooks.scale.parameter: no parameter is named \"0.wieght\"; did you "
-        "mean \"0.weight\"?");
+        "mean \"0.weight\"?; known: 0.weight, 0.bias, 2.weight, 2.bias");
   CHECK(small.refused("    - scale: {layer: \"9*\", factor: 1}") ==
-        "s.yaml:5:22: training.hooks.scale.layer: no layer is named \"9*\"; did you mean \"0\"?");
+        "s.yaml:5:22: training.hooks.scale.layer: no layer is named \"9*\"; did you mean \"0\"?; "
+        "known: 0, 2");
   CHECK(small.refused("    - scale: {factor: 1}") ==
         "s.yaml:5:14: training.hooks.scale: missing key \"parameter\" or \"layer\": it says whose "
         "gradients the hook gets");

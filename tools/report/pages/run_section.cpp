@@ -14,6 +14,7 @@
 #include "tools/report/reports/loss_report.hpp"
 #include "tools/report/reports/said_notes.hpp"
 #include "tools/report/reports/score_report.hpp"
+#include "tools/report/reports/shared_update.hpp"
 #include "tools/report/reports/throughput_report.hpp"
 #include "tools/report/reports/why_report.hpp"
 #include "tools/study/names.hpp"
@@ -120,7 +121,10 @@ std::string run_verdict(const Comparison& run) {
     text += " It does not fit the device's memory, and no strategy compared here does.";
   if (waits) return text + waiting_text(run, *best);
   if (metrics.communication == Duration::zero()) return text;
-  return text + hiding_text(*best);
+  text += hiding_text(*best);
+  if (const auto saved = saved_by_sharing(*best->step, *best->none))
+    text += " But " + sharing_text(*best->step, *best->none, *saved) + ".";
+  return text;
 }
 
 ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const std::string& id,

@@ -25,6 +25,8 @@ std::string_view paint_of(Cause cause) {
       return "launch";
     case Cause::slowest_rank:
       return "hook";
+    case Cause::hook:
+      return "optimizer";
   }
   return "line";
 }
@@ -57,23 +59,41 @@ void add_rows(BarPicture& bars, const Scenario& scenario, const NamedStep& named
                {buckets.begin() + static_cast<std::ptrdiff_t>(shown), buckets.end()}));
 }
 
+/// Takes the last cause out of the legend if no bucket has it. Returns whether one has it.
+bool drop_unseen_hook(BarPicture& bars) {
+  static_assert(all_causes.back() == Cause::hook);
+  const auto has_it = [](const BarPicture::Row& row) {
+    return row.lengths.size() == all_causes.size() && row.lengths.back() > 0;
+  };
+  if (std::ranges::any_of(bars.rows, has_it)) return true;
+  bars.parts.pop_back();
+  for (BarPicture::Row& row : bars.rows)
+    if (row.lengths.size() == all_causes.size()) row.lengths.pop_back();
+  return false;
+}
+
 }  // namespace
 
 std::optional<Picture> why_picture(const Scenario& scenario, const std::vector<NamedStep>& steps) {
   BarPicture bars;
   bars.title = "What exposes each bucket";
   bars.description =
-      "How long each bucket's all-reduce is exposed, and how much of that each cause accounts for.";
+      "How long each bucket's collectives are exposed, and how much of that each cause accounts "
+      "for.";
   bars.unit = "ms";
   for (const Cause cause : all_causes)
     bars.parts.push_back({std::string(name_of(cause)), std::string(paint_of(cause))});
   for (const NamedStep& named : steps) add_rows(bars, scenario, named);
+  const bool hooks = drop_unseen_hook(bars);
   if (bars.rows.empty()) return std::nullopt;
   return Picture{bars.title, bar_picture(bars), "",
                  "The buckets with the longest exposed time, by cause: their gradients "
                  "were ready too late to hide them, or they had to wait for their turn, "
                  "for the collective before them, for the host's launch, or for the "
-                 "slowest rank."};
+                 "slowest rank" +
+                     std::string(hooks ? ", or, as later collectives of a comm hook, for its steps "
+                                         "before them, such as an update."
+                                       : ".")};
 }
 
 }  // namespace ddpsim

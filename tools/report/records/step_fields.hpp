@@ -138,14 +138,18 @@ inline constexpr Field ready_ms =
         .with(thousandths);
 inline constexpr Field start_ms =
     ms_field("start_ms", "start ms",
-             "When the all-reduce began on all ranks, from the start of the step.")
+             "When the all-reduce began on all ranks, from the start of the step. Of a comm hook's "
+             "several collectives in a bucket: the first.")
         .with(thousandths);
 inline constexpr Field end_ms =
-    ms_field("end_ms", "end ms", "When the all-reduce ended, from the start of the step.")
+    ms_field("end_ms", "end ms",
+             "When the all-reduce ended, from the start of the step. Of a comm hook's several "
+             "collectives in a bucket: the last.")
         .with(thousandths);
 inline constexpr Field bucket_exposed_ms =
     ms_field("exposed_ms", "exposed ms",
-             "How long the compute stream stood still during the all-reduce of the bucket.",
+             "How long the compute stream stood still during the all-reduce of the bucket, or "
+             "during all its collectives of a comm hook.",
              Better::low)
         .with(thousandths)
         .with(much);

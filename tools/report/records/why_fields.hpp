@@ -18,13 +18,14 @@ inline constexpr Field exposed_elsewhere_ms =
     ms_field("exposed_elsewhere_ms", "exposed elsewhere ms",
              "What the step is longer without being exposed in buckets: interference, copies, "
              "hooks, earlier micro-batches and "
-             "broadcasts.",
+             "broadcasts. Under ZeRO's hooks it is less by what the shared update is shorter than "
+             "the whole one, and may be negative.",
              Better::low);
 inline constexpr Field exposed_buckets =
     list_field("buckets", "One object for each exposed bucket.");
 inline constexpr Field what_if = list_field("what_if", "The step after each change.");
 
-// The instants an all-reduce could not begin before, from the start of the step.
+// The instants a collective could not begin before, from the start of the step.
 inline constexpr Field bucket_in_words =
     text_field("label", "bucket", "The bucket's number, its first parameter and how many follow.")
         .only_for(Audience::people);
@@ -32,7 +33,10 @@ inline constexpr Field ready = ready_ms.labelled("ready").with(little);
 inline constexpr Field called_ms =
     ms_field(
         "called_ms", "called",
-        "When the bucket's turn came: when all had ended that has to end before its all-reduce.")
+        "When the bucket's turn came: when all had ended that has to end before its all-reduce. Of "
+        "a comm hook's several collectives this, issued_ms, launched_ms, previous_end_ms and, "
+        "here, "
+        "start_ms and end_ms are of the one that is exposed longest.")
         .with(thousandths)
         .with(little);
 inline constexpr Field issued_ms =
@@ -88,6 +92,13 @@ inline constexpr Field by_slowest_rank = ms_field(
     "slowest_rank", "slowest rank",
     "Another rank arrived later, so that less computation was left to hide it.", Better::low);
 
+inline constexpr Field by_hook =
+    ms_field("hook", "hook",
+             "A later collective of a comm hook waited for the hook's steps before it, such as a "
+             "broadcast of ZeRO's hooks for its owner's update. There only if the bucket has "
+             "several collectives.",
+             Better::low);
+
 // The changes.
 inline constexpr Field change =
     text_field("change", "change", "What is assumed to be better than in the scenario.");
@@ -130,6 +141,7 @@ inline constexpr std::array of_why{&why,
                                    &by_previous,
                                    &by_launch,
                                    &by_slowest_rank,
+                                   &by_hook,
                                    &change,
                                    &changed_step_ms};
 

@@ -10,6 +10,7 @@
 #include "tools/report/reports/idle_links.hpp"
 #include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/run_report.hpp"
+#include "tools/report/reports/shared_update.hpp"
 #include "tools/report/reports/tune_report.hpp"
 #include "tools/study/carried_fit.hpp"
 #include "tools/study/file_notes.hpp"
@@ -67,6 +68,7 @@ std::vector<std::string> run_notes(const Comparison& run, const std::string& fil
   add_each_once(notes, fit_notes(run.priced));
   add_each_once(notes, run_warnings(run));
   add_each_once(notes, long_run_notes(run));
+  add_each_once(notes, sharing_notes(run));
   if (memory_warnings(run.scenario, run.named()).size() == run.compared.size())
     if (std::string advice = memory_advice(file, set); !advice.empty())
       add_each_once(notes, {std::move(advice)});

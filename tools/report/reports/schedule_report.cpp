@@ -15,6 +15,7 @@
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/described_report.hpp"
 #include "tools/report/reports/memory_record.hpp"
+#include "tools/report/reports/why_report.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {
@@ -75,6 +76,10 @@ Table buckets_table(const Scenario& scenario, const Step& step) {
                fields::tensors, fields::ready_ms, fields::start_ms, fields::end_ms,
                fields::bucket_exposed_ms, fields::first_and_last, fields::how}};
   table.title = "buckets, in launch order";
+  if (has_later_collectives(step.schedule))
+    table.notes =
+        "The comm hook has several collectives in a bucket: start and how are of the first, end is "
+        "of the last, and exposed of all of them.\n";
   for (std::size_t b = 0; b < step.schedule.buckets.size(); ++b) {
     const Bucket& bucket = step.schedule.buckets[b];
     const BucketTimes& at = step.metrics.buckets[b];

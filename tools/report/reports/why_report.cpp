@@ -9,6 +9,7 @@
 #include "tools/report/records/choice_record.hpp"
 #include "tools/report/records/why_fields.hpp"
 #include "tools/report/reports/loss_report.hpp"
+#include "tools/report/reports/shared_update.hpp"
 
 namespace ddpsim {
 namespace {
@@ -52,6 +53,8 @@ const Field& field_of(Cause cause) {
       return fields::by_launch;
     case Cause::slowest_rank:
       return fields::by_slowest_rank;
+    case Cause::hook:
+      return fields::by_hook;
   }
   return fields::by_gradients;
 }
@@ -59,7 +62,9 @@ const Field& field_of(Cause cause) {
 /// `ranks`: the names of the ranks; empty: there are no exceptions.
 Record bucket_record(const ExposedBucket& bucket, const std::vector<std::string>& ranks) {
   Record shares, record;
-  for (const Cause cause : all_causes) shares.add(field_of(cause), in_ms(bucket.by(cause)));
+  for (const Cause cause : all_causes)
+    if (cause != Cause::hook || bucket.collectives > 1)
+      shares.add(field_of(cause), in_ms(bucket.by(cause)));
   record.add(fields::index, bucket.bucket)
       .add(fields::ready_ms, in_ms(bucket.times.ready))
       .add(fields::called_ms, in_ms(bucket.called))
@@ -118,9 +123,13 @@ void add_buckets(Page& page, const Scenario& scenario, const NamedStep& named,
                                  step.schedule.buckets.size(), precise_ms(sum_of(buckets)));
   if (none != nullptr) {
     const bool waits = (step.metrics.input_wait + none->input_wait) > Duration::zero();
-    said += fmt::format("; the step{} is {} ms longer than without communication",
+    const Duration longer = exposed(step.metrics, *none);
+    said += fmt::format("; the step{} is {} ms {} than without communication",
                         waits ? ", without waits for batches," : "",
-                        precise_ms(exposed(step.metrics, *none)));
+                        precise_ms(std::max(longer, -longer)),
+                        longer < Duration::zero() ? "shorter" : "longer");
+    if (const auto saved = saved_by_sharing(step, *none))
+      said += fmt::format(", whose update takes {} ms more", precise_ms(*saved));
   }
   if (buckets.empty()) return page.add(Paragraph{said});
   Table table = buckets_table(scenario, step, std::move(buckets));
@@ -175,10 +184,20 @@ std::string bucket_label(const Scenario& scenario, const Schedule& schedule, std
   return fmt::format("{} {} +{}", bucket, first, parameters.size() - 1);
 }
 
+bool has_later_collectives(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.tasks, [&](const Task& task) {
+    return is_collective(task.operation) && task.bucket != nobody && !begins_bucket(schedule, task);
+  });
+}
+
 Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
                   const StepMetrics* none) {
-  Page page;
-  page.add(Paragraph{
+  const bool several = std::ranges::any_of(
+      steps, [](const NamedStep& named) { return has_later_collectives(named.step->schedule); });
+  const bool shared = none != nullptr && std::ranges::any_of(steps, [&](const NamedStep& named) {
+                        return saved_by_sharing(*named.step, *none).has_value();
+                      });
+  std::string text =
       "why (ms): an all-reduce is exposed while it runs and the compute stream has nothing to do\n"
       "  gradients     ready so late that the all-reduce would be exposed even if it began at "
       "once\n"
@@ -191,10 +210,24 @@ Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
       "  slowest rank  another rank arrived later, so that less computation was left to hide it; "
       "the "
       "wait\n"
-      "                itself comes before the all-reduce and is not in its exposed time\n"
-      "A step is longer than without communication by more than its exposed buckets: "
-      "interference,\n"
-      "copies, hooks, and what earlier micro-batches and broadcasts wait for come on top.\n"});
+      "                itself comes before the all-reduce and is not in its exposed time\n";
+  if (several)
+    text +=
+        "  hook          a later collective of a comm hook waited for the hook's steps before it: "
+        "under\n"
+        "                ZeRO's hooks a broadcast for its owner's update\n"
+        "Of a hook's several collectives in a bucket, called to end and how are of the one that is "
+        "exposed\n"
+        "longest; exposed and because are of all of them.\n";
+  text += shared ? "Without communication each rank updates all parameters, under ZeRO's hooks its "
+                   "share. But for that, a\n"
+                   "step is longer than without communication by more than its exposed buckets: "
+                   "interference,\n"
+                 : "A step is longer than without communication by more than its exposed buckets: "
+                   "interference,\n";
+  text += "copies, hooks, and what earlier micro-batches and broadcasts wait for come on top.\n";
+  Page page;
+  page.add(Paragraph{std::move(text)});
   for (const NamedStep& named : steps) add_buckets(page, scenario, named, none);
   return page;
 }
