@@ -548,6 +548,42 @@ TEST_CASE("a table of no kind between the GPUs of a node is noted",
              !Catch::Contains(says));
 }
 
+/// A link profile as `import nccl-tests` writes it: `gb_per_s` on the bus after 40 us.
+std::string straight_table(double gb_per_s, int ranks, int nodes) {
+  std::string table = fmt::format(
+      "format: ddpsim.link/1\nlatency: 1 us\nbandwidth: {} GB/s\nranks: {}\nnodes: {}\n"
+      "all_reduce:\n",
+      gb_per_s, ranks, nodes);
+  for (std::int64_t bytes = 1 << 16; bytes <= std::int64_t{1} << 32; bytes *= 4)
+    table += fmt::format("  - {{bytes: {}, time: {:.3f} us}}\n", bytes,
+                         40 + 2e-3 * (ranks - 1) / ranks * static_cast<double>(bytes) / gb_per_s);
+  return table;
+}
+
+TEST_CASE("what a network's table takes from kernels does not jump with its rate",
+          "[tools][import_nccl][cluster]") {
+  const Scratch scratch;
+  // By the law, eight NICs of 10 to 400 Gbit/s give as many channels: one each. A table of 11.2 GB/s
+  // on eight NICs is 1.4 GB/s of each, one of 12 GB/s is 1.5.
+  const auto backward = [&](const std::string& system, double gb_per_s, int nics) {
+    scratch.write("link.yaml", straight_table(gb_per_s, 32, 4));
+    const Outcome outcome = ddpsim({"run", first_example, "--cluster", system, "--nodes", "4",
+                                    "--link", "link.yaml", "--set", "compare=[bucketed]", "--set",
+                                    fmt::format("cluster.inter_node.nics={}", nics), "--json", "-"},
+                                   scratch.folder());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.json()["results"][0]["backward_ms"].get<double>();
+  };
+  for (const std::string system : {"dgx-h100", "dgx-a100"})
+    for (const int nics : {1, 2, 4, 8}) {
+      CAPTURE(system, nics);
+      // All of backward runs beside all-reduces, at these rates as at half of them.
+      CHECK(backward(system, 11.2, nics) == Approx(backward(system, 12, nics)).epsilon(0.01));
+      if (nics > 1) CHECK(backward(system, 11.2, nics) >= backward(system, 11.2, nics / 2) * 0.999);
+    }
+}
+
 TEST_CASE("a table that was measured on nodes of other sizes is noted",
           "[tools][import_nccl][cluster]") {
   const Scratch scratch;
