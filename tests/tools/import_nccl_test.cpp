@@ -560,6 +560,48 @@ std::string straight_table(double gb_per_s, int ranks, int nodes) {
   return table;
 }
 
+TEST_CASE("a table in the place of a ready cluster's link keeps its kind and its switch",
+          "[tools][import_nccl][cluster]") {
+  const Scratch scratch;
+  const auto measure = [&](double gb_per_s) {
+    scratch.write("link.yaml", straight_table(gb_per_s, 8, 1));
+  };
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{
+        "run", first_example, "--cluster",          "dgx-h100", "--nodes",
+        "1",   "--set",       "compare=[bucketed]", "--json",   "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    Outcome outcome = ddpsim(words, scratch.folder());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome;
+  };
+  const auto step = [](const Outcome& outcome) {
+    return outcome.json()["results"][0]["step_ms"].get<double>();
+  };
+  measure(400);
+  const Outcome kept = run({"--link", "link.yaml"});
+  CHECK_THAT(kept.err, Catch::Contains("intra_node (link) says no kind: it is taken as measured "
+                                       "over nvlink4") &&
+                           Catch::Contains("as over NVLink with a switch"));
+  CHECK(step(kept) == step(run({"--set", "cluster.intra_node=link.yaml"})));
+  const Outcome said = run({"--link", "link.yaml", "--set", "cluster.intra_node.kind=nvlink",
+                            "--set", "cluster.intra_node.nvswitch=true", "--set",
+                            "cluster.intra_node.nccl_bandwidth=370.8 GB/s"});
+  CHECK_THAT(said.err, !Catch::Contains("says no kind"));
+  CHECK(step(kept) == step(said));
+  CHECK(step(kept) < step(run({"--link", "link.yaml", "--set", "cluster.intra_node.nvswitch=false",
+                               "--set", "cluster.intra_node.kind=nvlink"})));
+  // The quicker the table, the shorter the step.
+  double before = step(kept);
+  for (const double gb_per_s : {430.0, 460.0, 480.0}) {
+    measure(gb_per_s);
+    const double now = step(run({"--link", "link.yaml"}));
+    CHECK(now <= before);
+    before = now;
+  }
+}
+
 TEST_CASE("what a network's table takes from kernels does not jump with its rate",
           "[tools][import_nccl][cluster]") {
   const Scratch scratch;
