@@ -98,10 +98,11 @@ Bandwidth known_bandwidth(const Link& link, int ranks) {
 }
 
 /// The rate that NCCL counts for a NIC of which only what all-reduces reached is known: that of the
-/// slowest NIC on sale that carries as much. Its search fits channels into line rates, so a measured
-/// rate is no input to it: 11.2 GB/s takes three channels of 3 GB/s where 12.5 GB/s takes one of 12.
-/// Source: 1, 10, 25, 50, 100, 200, 400 and 800 Gbit/s of IEEE 802.3 and InfiniBand (40 Gbit/s is no
-/// card for GPUs of today); NCCL 2.28.9, src/graph/topo.cc, Mbit/s / 8000.
+/// slowest NIC on sale that carries as much. Its search fits channels into line rates, so a
+/// measured rate is no input to it: on Hopper 11.2 GB/s takes three channels of 3 GB/s where 12.5
+/// GB/s takes one of 12.
+/// Source: 1, 10, 25, 50, 100, 200, 400 and 800 Gbit/s of IEEE 802.3 and InfiniBand (40 Gbit/s is
+/// no card for GPUs of today); NCCL 2.28.9, src/graph/topo.cc, Mbit/s / 8000.
 Bandwidth line_rate_above(Bandwidth reached) {
   for (const double gigabytes : {0.125, 1.25, 3.125, 6.25, 12.5, 25.0, 50.0, 100.0})
     if (reached <= gigabytes_per_second(gigabytes)) return gigabytes_per_second(gigabytes);

@@ -605,8 +605,8 @@ TEST_CASE("a table in the place of a ready cluster's link keeps its kind and its
 TEST_CASE("what a network's table takes from kernels does not jump with its rate",
           "[tools][import_nccl][cluster]") {
   const Scratch scratch;
-  // By the law, eight NICs of 10 to 400 Gbit/s give as many channels: one each. A table of 11.2 GB/s
-  // on eight NICs is 1.4 GB/s of each, one of 12 GB/s is 1.5.
+  // NCCL fits one channel into each NIC of 10 to 400 Gbit/s. A table of 11.2 GB/s on eight NICs is
+  // 1.4 GB/s of each, one of 12 GB/s is 1.5: both are cards of 25 Gbit/s.
   const auto backward = [&](const std::string& system, double gb_per_s, int nics) {
     scratch.write("link.yaml", straight_table(gb_per_s, 32, 4));
     const Outcome outcome = ddpsim({"run", first_example, "--cluster", system, "--nodes", "4",
@@ -620,7 +620,7 @@ TEST_CASE("what a network's table takes from kernels does not jump with its rate
   for (const std::string system : {"dgx-h100", "dgx-a100"})
     for (const int nics : {1, 2, 4, 8}) {
       CAPTURE(system, nics);
-      // All of backward runs beside all-reduces, at these rates as at half of them.
+      // At these rates all-reduces last longer than backward, so as many channels slow it as much.
       CHECK(backward(system, 11.2, nics) == Approx(backward(system, 12, nics)).epsilon(0.01));
       if (nics > 1) CHECK(backward(system, 11.2, nics) >= backward(system, 11.2, nics / 2) * 0.999);
     }
