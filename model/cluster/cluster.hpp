@@ -63,6 +63,7 @@ struct Link {
   std::string name;
   std::string source;
   LinkKind kind = LinkKind::plain;
+  std::string kind_from{};  ///< the link in whose place it stands and whose kind it keeps; "": none
   /// The latency of one step of a ring; usual_latency says how NCCL's other steps follow from it.
   Duration latency{};
   Bandwidth bandwidth;  ///< per direction and device (inside a node) or per NIC (between nodes)

@@ -97,15 +97,39 @@ Bandwidth known_bandwidth(const Link& link, int ranks) {
   return known;
 }
 
+/// The rate that NCCL counts for a NIC of which only what all-reduces reached is known: that of the
+/// slowest NIC on sale that carries as much. Its search fits channels into line rates, so a
+/// measured rate is no input to it: on Hopper 11.2 GB/s takes three channels of 3 GB/s where 12.5
+/// GB/s takes one of 12.
+/// Source: 1, 10, 25, 50, 100, 200, 400 and 800 Gbit/s of IEEE 802.3 and InfiniBand (40 Gbit/s is
+/// no card for GPUs of today); NCCL 2.28.9, src/graph/topo.cc, Mbit/s / 8000.
+Bandwidth line_rate_above(Bandwidth reached) {
+  for (const double gigabytes : {0.125, 1.25, 3.125, 6.25, 12.5, 25.0, 50.0, 100.0})
+    if (reached <= gigabytes_per_second(gigabytes)) return gigabytes_per_second(gigabytes);
+  return reached;
+}
+
+/// The rate of one NIC, of a network whose table is of a node's NICs together. What a link of a
+/// kind says itself is of one NIC.
+Bandwidth nic_below_table(const Cluster& cluster) {
+  const Link& network = cluster.inter_node;
+  Bandwidth of_nic = known_bandwidth(network, cluster.ranks());
+  of_nic.bytes_per_second /= nics_per_node(cluster);
+  if (network.kind != LinkKind::plain) of_nic = std::max(of_nic, network.bandwidth);
+  return line_rate_above(of_nic);
+}
+
 /// NCCL on this cluster, for the number of SMs it takes: what a plain or only measured link is
 /// follows from its bandwidth.
 std::optional<NcclLaw> who_takes_sms(Cluster cluster) {
   if (cluster.device.compute_capability == 0 || cluster.ranks() == 1) return std::nullopt;
-  for (Link* link : {&cluster.intra_node, &cluster.inter_node}) {
-    link->bandwidth = known_bandwidth(*link, cluster.ranks());
+  if (cluster.nodes > 1 && !cluster.inter_node.all_reduce.empty())
+    cluster.inter_node.bandwidth = nic_below_table(cluster);
+  Link& inside = cluster.intra_node;
+  inside.bandwidth = known_bandwidth(inside, cluster.ranks());
+  for (Link* link : {&cluster.intra_node, &cluster.inter_node})
     if (link->kind == LinkKind::plain)
       link->kind = link->bandwidth > more_than_pcie ? LinkKind::nvlink : LinkKind::pcie;
-  }
   if (cluster.nodes > 1 && cluster.inter_node.kind != LinkKind::infiniband)
     cluster.inter_node.kind = LinkKind::ethernet;
   return NcclLaw(nccl_system(cluster));

@@ -548,6 +548,84 @@ TEST_CASE("a table of no kind between the GPUs of a node is noted",
              !Catch::Contains(says));
 }
 
+/// A link profile as `import nccl-tests` writes it: `gb_per_s` on the bus after 40 us.
+std::string straight_table(double gb_per_s, int ranks, int nodes) {
+  std::string table = fmt::format(
+      "format: ddpsim.link/1\nlatency: 1 us\nbandwidth: {} GB/s\nranks: {}\nnodes: {}\n"
+      "all_reduce:\n",
+      gb_per_s, ranks, nodes);
+  for (std::int64_t bytes = 1 << 16; bytes <= std::int64_t{1} << 32; bytes *= 4)
+    table += fmt::format("  - {{bytes: {}, time: {:.3f} us}}\n", bytes,
+                         40 + 2e-3 * (ranks - 1) / ranks * static_cast<double>(bytes) / gb_per_s);
+  return table;
+}
+
+TEST_CASE("a table in the place of a ready cluster's link keeps its kind and its switch",
+          "[tools][import_nccl][cluster]") {
+  const Scratch scratch;
+  const auto measure = [&](double gb_per_s) {
+    scratch.write("link.yaml", straight_table(gb_per_s, 8, 1));
+  };
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{
+        "run", first_example, "--cluster",          "dgx-h100", "--nodes",
+        "1",   "--set",       "compare=[bucketed]", "--json",   "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    Outcome outcome = ddpsim(words, scratch.folder());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome;
+  };
+  const auto step = [](const Outcome& outcome) {
+    return outcome.json()["results"][0]["step_ms"].get<double>();
+  };
+  measure(400);
+  const Outcome kept = run({"--link", "link.yaml"});
+  CHECK_THAT(kept.err, Catch::Contains("intra_node (link) says no kind: it is taken as measured "
+                                       "over nvlink4") &&
+                           Catch::Contains("as over NVLink with a switch"));
+  CHECK(step(kept) == step(run({"--set", "cluster.intra_node=link.yaml"})));
+  const Outcome said = run({"--link", "link.yaml", "--set", "cluster.intra_node.kind=nvlink",
+                            "--set", "cluster.intra_node.nvswitch=true", "--set",
+                            "cluster.intra_node.nccl_bandwidth=370.8 GB/s"});
+  CHECK_THAT(said.err, !Catch::Contains("says no kind"));
+  CHECK(step(kept) == step(said));
+  CHECK(step(kept) < step(run({"--link", "link.yaml", "--set", "cluster.intra_node.nvswitch=false",
+                               "--set", "cluster.intra_node.kind=nvlink"})));
+  // The quicker the table, the shorter the step.
+  double before = step(kept);
+  for (const double gb_per_s : {430.0, 460.0, 480.0}) {
+    measure(gb_per_s);
+    const double now = step(run({"--link", "link.yaml"}));
+    CHECK(now <= before);
+    before = now;
+  }
+}
+
+TEST_CASE("what a network's table takes from kernels does not jump with its rate",
+          "[tools][import_nccl][cluster]") {
+  const Scratch scratch;
+  // NCCL fits one channel into each NIC of 10 to 400 Gbit/s. A table of 11.2 GB/s on eight NICs is
+  // 1.4 GB/s of each, one of 12 GB/s is 1.5: both are cards of 25 Gbit/s.
+  const auto backward = [&](const std::string& system, double gb_per_s, int nics) {
+    scratch.write("link.yaml", straight_table(gb_per_s, 32, 4));
+    const Outcome outcome = ddpsim({"run", first_example, "--cluster", system, "--nodes", "4",
+                                    "--link", "link.yaml", "--set", "compare=[bucketed]", "--set",
+                                    fmt::format("cluster.inter_node.nics={}", nics), "--json", "-"},
+                                   scratch.folder());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.json()["results"][0]["backward_ms"].get<double>();
+  };
+  for (const std::string system : {"dgx-h100", "dgx-a100"})
+    for (const int nics : {1, 2, 4, 8}) {
+      CAPTURE(system, nics);
+      // At these rates all-reduces last longer than backward, so as many channels slow it as much.
+      CHECK(backward(system, 11.2, nics) == Approx(backward(system, 12, nics)).epsilon(0.01));
+      if (nics > 1) CHECK(backward(system, 11.2, nics) >= backward(system, 11.2, nics / 2) * 0.999);
+    }
+}
+
 TEST_CASE("a table that was measured on nodes of other sizes is noted",
           "[tools][import_nccl][cluster]") {
   const Scratch scratch;

@@ -479,8 +479,11 @@ void add_links(Map<ClusterDraft>& map) {
   };
   map.key_read(
          "intra_node", link_type(),
-         [](ClusterDraft& cluster, const Yaml& given) { cluster.intra_node = read_link(given); },
-         {.meaning = "What connects the devices of a node.",
+         [](ClusterDraft& cluster, const Yaml& given) {
+           cluster.intra_node = read_link_in_place(given, cluster.intra_node);
+         },
+         {.meaning = "What connects the devices of a node. Beside a `system` a measured table that "
+                     "says no `kind` keeps the kind and the switch of the system's link.",
           .otherwise = "needed, if a node has several ranks and no calibration measured "
                        "all-reduces",
           .example = "nvlink4"})

@@ -250,6 +250,12 @@ static void check_bandwidth(const Link& link, const std::vector<Entry>& entries)
                       shown(written->scalar())));
 }
 
+/// Has the link, or one that it is based on, this key?
+static bool is_said(const std::string& key, const std::vector<Entry>& entries) {
+  return std::any_of(entries.begin(), entries.end(),
+                     [&](const Entry& entry) { return YamlMap(entry.yaml).has(key); });
+}
+
 Link read_link(const Yaml& given) {
   Link link;
   const std::vector<Entry> entries = entry_with_bases(given, link_entries);
@@ -258,15 +264,28 @@ Link read_link(const Yaml& given) {
       check_end_if_written(map, *format);
   link_map().read(layers_of(entries), link);
   check_bandwidth(link, entries);
-  const bool told = std::any_of(entries.begin(), entries.end(), [](const Entry& entry) {
-    return YamlMap(entry.yaml).has("latency");
-  });
-  if (!told) link.latency = usual_latency(link.kind);
+  if (!is_said("latency", entries)) link.latency = usual_latency(link.kind);
   // A mapping that changes an entry is told by that entry's name.
   const bool changed = entries.front().name == "inline" && entries.size() > 1;
   link.name = changed ? entries[1].name : entries.front().name;
   if (link.bandwidth.bytes_per_second <= 0 && link.all_reduce.empty())
     entries.front().yaml.fail("missing key \"bandwidth\" (or a measured \"all_reduce\" table)");
+  return link;
+}
+
+Link read_link_in_place(const Yaml& given, const Link& had) {
+  Link link = read_link(given);
+  if (had.kind == LinkKind::plain || had.name.empty() || link.all_reduce.empty()) return link;
+  const std::vector<Entry> entries = entry_with_bases(given, link_entries);
+  if (is_said("kind", entries)) return link;
+  link.kind = had.kind;
+  link.kind_from = had.kind_from.empty() ? had.name : had.kind_from;
+  if (!is_said("nvswitch", entries)) link.nvswitch = had.nvswitch;
+  if (!is_said("latency", entries)) link.latency = had.latency;
+  if (link.nccl_bandwidth.bytes_per_second <= 0)
+    link.nccl_bandwidth =
+        had.nccl_bandwidth.bytes_per_second > 0 ? had.nccl_bandwidth : had.bandwidth;
+  if (link.carries == 0) link.carries = 1;
   return link;
 }
 

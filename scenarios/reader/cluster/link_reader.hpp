@@ -21,4 +21,9 @@ std::string why_no_link(const AllReduceTable& table);
 /// InputError.
 Link read_link(const Yaml& given);
 
+/// A link in the place of `had`, that of a ready cluster's node. A measured table that says no kind
+/// was taken over the wires that are there: it keeps their kind, their switch, and what NCCL counts
+/// for them. Its own bandwidth is what all-reduces reached, so large messages reach all of it.
+Link read_link_in_place(const Yaml& given, const Link& had);
+
 }  // namespace ddpsim

@@ -338,30 +338,42 @@ void add_misplaced_table(std::vector<std::string>& notes, const CalibratedCluste
                         between.table_nodes, cluster.nodes));
 }
 
-/// A link of no kind inside a node: which way its bytes go decides how much kernels beside them
-/// lose. Told of GPUs that do not copy to each other over PCIe, and of a measured table that takes
-/// the place of the scenario's link.
+/// A link inside a node that does not say its kind: which way its bytes go decides how much kernels
+/// beside them lose. Told of GPUs that do not copy to each other over PCIe, and of a measured table
+/// that takes the place of the scenario's link: it keeps the kind of a ready cluster's link, and of
+/// the scenario's own link it keeps nothing.
 void add_unsaid_kind(std::vector<std::string>& notes, const CalibratedCluster& cluster,
                      const std::vector<Setting>& settings) {
   const Device& device = cluster.device;
   const Link& link = cluster.intra_node;
   const bool measured = cluster.calibration && !cluster.calibration->interference.empty();
-  if (cluster.ranks_per_node.largest() == 1 || link.kind != LinkKind::plain || measured ||
-      device.compute_capability == 0 || device.synchronous || cluster.interference)
+  const bool keeps_kind = !link.kind_from.empty();
+  if (cluster.ranks_per_node.largest() == 1 || (link.kind != LinkKind::plain && !keeps_kind) ||
+      measured || device.compute_capability == 0 || device.synchronous || cluster.interference)
     return;
-  if (!device.peer_to_peer)
+  if (keeps_kind) {
+    if (!touches(settings, "cluster.intra_node")) return;
+    const bool nvlink = link.kind == LinkKind::nvlink;
+    notes.push_back(fmt::format(
+        "intra_node ({}) says no kind: it is taken as measured over {}, in whose place it stands, "
+        "and kernels beside all-reduces are slowed as over {}{}; --set cluster.intra_node.kind={} "
+        "says that it is another",
+        name_of_link(link), link.kind_from, nvlink ? "NVLink" : "PCIe",
+        !nvlink         ? ""
+        : link.nvswitch ? " with a switch"
+                        : " without a switch",
+        nvlink ? "pcie" : "nvlink"));
+  } else if (!device.peer_to_peer)
     notes.push_back(fmt::format(
         "intra_node ({}) says no kind: kernels beside all-reduces are slowed as over NVLink, but "
         "over PCIe {} reach each other through the host's memory, which slows them otherwise; "
         "--set cluster.intra_node.kind=pcie says so",
         name_of_link(link), device.name));
-  else if (cluster.nodes == 1 && !link.nvswitch && !link.all_reduce.empty() &&
-           touches(settings, "cluster.intra_node"))
+  else if (!link.nvswitch && !link.all_reduce.empty() && touches(settings, "cluster.intra_node"))
     notes.push_back(fmt::format(
         "intra_node ({}) says no kind: kernels beside all-reduces are slowed as over NVLink "
-        "without "
-        "a switch; --set cluster.intra_node.nvswitch=true says that there is one, kind=pcie that "
-        "it is PCIe",
+        "without a switch; --set cluster.intra_node.nvswitch=true says that there is one, "
+        "kind=pcie that it is PCIe",
         name_of_link(link)));
 }
 
