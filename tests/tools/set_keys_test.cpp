@@ -328,6 +328,27 @@ TEST_CASE("a name that the catalogue has is the catalogue's, also beside a file 
   CHECK_THAT(content_of(scratch.path("made.yaml")), Catch::Contains("system: dgx-a100 "));
 }
 
+TEST_CASE("another cluster without a network is told which nodes are kept", "[tools][set_keys]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("s.yaml", of_system).string();
+  scratch.write("ws.yaml", "device: rtx4090\nranks_per_node: 2\nintra_node: pcie4\n");
+  const Outcome refused = run(file, {"--cluster", "ws.yaml"}, scratch.folder());
+  CHECK(refused.code == 2);
+  CHECK(lines_of(refused.err).size() == 1);
+  CHECK_THAT(refused.err,
+             Catch::Contains("--cluster ws.yaml: missing key \"inter_node\": what links the nodes, "
+                             "such as ib-ndr or ethernet-100g; the scenario's 4 nodes are kept: "
+                             "--nodes 1 predicts one machine"));
+  CHECK(answer(file, {"--cluster", "ws.yaml", "--nodes", "1"},
+               scratch.folder())["cluster"]["nodes"] == 1);
+  CHECK(answer(file, {"--cluster", "ws.yaml", "--link", "ib-ndr"},
+               scratch.folder())["cluster"]["nodes"] == 4);
+  scratch.write("slip.yaml",
+                "device: rtx4090\nranks_per_node: 2\nintra_node: pcie4\ninter_nod: ib-ndr\n");
+  CHECK_THAT(run(file, {"--cluster", "slip.yaml"}, scratch.folder()).err,
+             Catch::Contains("did you mean \"inter_node\""));
+}
+
 TEST_CASE("a chain of files that are based on each other has an end", "[tools][set_keys]") {
   const Scratch scratch;
   scratch.write("link0.yaml", "kind: ethernet\nbandwidth: 10 GB/s\n");
