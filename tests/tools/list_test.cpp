@@ -172,6 +172,23 @@ TEST_CASE("list says nothing of a network that a cluster lacks, nor of what NCCL
   CHECK_THAT(list("links", {}).out, !Catch::Contains("0 B/s "));
 }
 
+TEST_CASE("a file of the catalogue with another ending is left out by name", "[tools][list]") {
+  const Scratch scratch;
+  std::filesystem::copy(shipped("catalogue"), scratch.path("catalogue"),
+                        std::filesystem::copy_options::recursive);
+  const Environment environment{{"DDPSIM_CATALOGUE", scratch.path("catalogue").string()}};
+  const std::string file =
+                        scratch.write("catalogue/clusters/our.yml", "system: dgx-h100\n").string(),
+                    problem = ": entries of the catalogue end in .yaml: rename the file so";
+  const Outcome list = execute({DDPSIM_PROGRAM, "list", "clusters"}, {}, environment);
+  CHECK(list.code == 2);
+  CHECK(list.err == "ddpsim: left out of this list: " + file + problem + "\n");
+  CHECK(execute({DDPSIM_PROGRAM, "list", "links"}, {}, environment).code == 0);
+  const Outcome doctor = execute({DDPSIM_PROGRAM, "doctor", "--seconds", "0"}, {}, environment);
+  CHECK(doctor.code == 1);
+  CHECK_THAT(doctor.err, Catch::Contains(file + problem));
+}
+
 TEST_CASE("an unknown list is refused with the nearest", "[tools][list]") {
   const Outcome outcome = ddpsim({"list", "modles"});
   CHECK(outcome.code == 2);

@@ -53,6 +53,16 @@ std::vector<std::string> catalogue_names(std::string_view kind) {
   return names;
 }
 
+std::vector<std::string> misnamed_files(std::string_view kind) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(catalogue_folder() / kind, error))
+    if (file.path().extension() == ".yml" || file.path().extension() == ".json")
+      files.push_back(file.path().string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 bool is_path_of_entry(std::string_view text) {
   return text.find('/') != std::string_view::npos || text.ends_with(".yaml") ||
          text.ends_with(".yml") || text.ends_with(".json");

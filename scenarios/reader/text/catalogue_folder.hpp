@@ -24,6 +24,12 @@ void use_catalogue(const std::filesystem::path& folder);
 /// The names of all entries of a kind, sorted.
 std::vector<std::string> catalogue_names(std::string_view kind);
 
+/// Files beside the entries of a kind that are none for their ending, .yml or .json, sorted.
+std::vector<std::string> misnamed_files(std::string_view kind);
+/// What is said behind the name of such a file.
+inline constexpr const char* misnamed_problem =
+    ": entries of the catalogue end in .yaml: rename the file so";
+
 /// Is what stands in an entry's place the path of a file, and no name? It has a slash or ends in
 /// .yaml, .yml or .json.
 bool is_path_of_entry(std::string_view text);
