@@ -159,6 +159,28 @@ TEST_CASE("a log of NCCL becomes a cluster that run takes", "[tools][import_nccl
   CHECK(run.json().at("ranks") == 4);
 }
 
+TEST_CASE("where NET/IB lists other cards than GRAPH shows, a note says which count is taken",
+          "[tools][import_nccl_log]") {
+  const Scratch scratch;
+  std::string log = in_turns(recent_ranks());
+  const std::string both = "[1]mlx5_1:1/IB [RO]";
+  for (std::size_t at = 0; (at = log.find(both, at)) != std::string::npos; at += both.size())
+    log.replace(at, both.size(), "[1]mlx5_1:1/IB [2]mlx5_2:1/IB [3]mlx5_3:1/IB [RO]");
+  const auto imported = [&](const std::string& text) {
+    scratch.write("log.txt", text);
+    const Outcome outcome = ddpsim({"import", "nccl-log", "log.txt"}, scratch.folder());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  const std::string said = imported(log);
+  CHECK_THAT(said, Catch::Contains("nics: 2") &&
+                       Catch::Contains("note: inter_node: NET/IB lists 4 cards of node-1, GRAPH "
+                                       "shows 2: 2 is taken"));
+  CHECK_THAT(said, !Catch::Contains("cards of node-2"));
+  CHECK_THAT(imported(in_turns(recent_ranks())), !Catch::Contains("NET/IB lists"));
+}
+
 TEST_CASE("a log of nodes of unequal size is not taken for one of nodes of the mean size",
           "[tools][import_nccl_log]") {
   const Scratch scratch;

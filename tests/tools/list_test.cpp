@@ -146,6 +146,49 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("list says nothing of a network that a cluster lacks, nor of what NCCL does not count",
+          "[tools][list]") {
+  const Scratch scratch;
+  std::filesystem::copy(shipped("catalogue"), scratch.path("catalogue"),
+                        std::filesystem::copy_options::recursive);
+  scratch.write("catalogue/clusters/ws.yaml",
+                "device: rtx4090\nranks_per_node: 2\nintra_node: pcie4\n");
+  const auto list = [&](const std::string& kind, const std::vector<std::string>& more) {
+    std::vector<std::string> words{DDPSIM_PROGRAM, "list", kind};
+    words.insert(words.end(), more.begin(), more.end());
+    return execute(words, {}, {{"DDPSIM_CATALOGUE", scratch.path("catalogue").string()}});
+  };
+  CHECK_THAT(list("clusters", {"--wide"}).out,
+             Catch::Matches("(.|\n)*\nws +rtx4090 +2 +pcie4 +- +- +- *\n(.|\n)*"));
+  for (const Json& row : list("clusters", {"--json", "-"}).json())
+    for (const char* column : {"inter_node", "NICs", "line rate of each"})
+      CHECK(row.at(column).is_null() == (row.at("cluster") == "ws"));
+  for (const Json& row : list("links", {"--json", "-"}).json()) {
+    CAPTURE(row);
+    CHECK(row.at("NCCL counts") != "0 B/s");
+    if (row.at("kind") == "plain") CHECK(row.at("NCCL counts").is_null());
+    if (row.at("link") == "ib-ndr") CHECK(row.at("NCCL counts").is_string());
+  }
+  CHECK_THAT(list("links", {}).out, !Catch::Contains("0 B/s "));
+}
+
+TEST_CASE("a file of the catalogue with another ending is left out by name", "[tools][list]") {
+  const Scratch scratch;
+  std::filesystem::copy(shipped("catalogue"), scratch.path("catalogue"),
+                        std::filesystem::copy_options::recursive);
+  const Environment environment{{"DDPSIM_CATALOGUE", scratch.path("catalogue").string()}};
+  const std::string file =
+                        scratch.write("catalogue/clusters/our.yml", "system: dgx-h100\n").string(),
+                    problem = ": entries of the catalogue end in .yaml: rename the file so";
+  const Outcome list = execute({DDPSIM_PROGRAM, "list", "clusters"}, {}, environment);
+  CHECK(list.code == 2);
+  CHECK(list.err == "ddpsim: left out of this list: " + file + problem + "\n");
+  CHECK(execute({DDPSIM_PROGRAM, "list", "links"}, {}, environment).code == 0);
+  const Outcome doctor = execute({DDPSIM_PROGRAM, "doctor", "--seconds", "0"}, {}, environment);
+  CHECK(doctor.code == 1);
+  CHECK_THAT(doctor.err, Catch::Contains(file + problem));
+}
+
 TEST_CASE("an unknown list is refused with the nearest", "[tools][list]") {
   const Outcome outcome = ddpsim({"list", "modles"});
   CHECK(outcome.code == 2);

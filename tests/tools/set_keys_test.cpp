@@ -280,6 +280,75 @@ TEST_CASE("a path of --set or --cluster is looked for in the current folder, the
   }
 }
 
+TEST_CASE("a name that the catalogue has is the catalogue's, also beside a file of that name",
+          "[tools][set_keys]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("s.yaml", of_names).string();
+  const std::string note = " is the catalogue's: the file of that name in the current folder is ./";
+  scratch.write("dgx-a100", "system: dgx-h100\nnodes: 3\n");
+  scratch.write("a100-80", "no device\n");
+  scratch.write("ib-hdr", "kind: ethernet\nbandwidth: 1 GB/s\n");
+  const auto here = [&](const std::vector<std::string>& flags) {
+    return run(file, flags, scratch.folder());
+  };
+  for (const auto& [flag, key, name] : {std::tuple{"--cluster", "cluster", "dgx-a100"},
+                                        {"--device", "cluster.device", "a100-80"},
+                                        {"--link", "cluster.inter_node", "ib-hdr"}}) {
+    const std::string setting = std::string(key) + "=" + name;
+    const Outcome by_flag = here({flag, name}), by_set = here({"--set", setting});
+    CAPTURE(by_flag.err, by_set.err);
+    REQUIRE(by_flag.code == 0);
+    REQUIRE(by_set.code == 0);
+    const Json without_file = answer(file, {flag, name});
+    for (const Outcome& each : {by_flag, by_set}) {
+      CHECK(each.json()["cluster"] == without_file["cluster"]);
+      CHECK(each.json()["results"] == without_file["results"]);
+    }
+    CHECK_THAT(by_flag.err,
+               Catch::Contains(std::string("note: ") + flag + " " + name + note + name));
+    CHECK_THAT(by_set.err, Catch::Contains("note: --set " + setting + note + name));
+  }
+  // With a slash the file is meant, and so it is where the catalogue has no such name.
+  scratch.write("our-site", "system: dgx-h100\nnodes: 3\n");
+  scratch.write("our-site.json", "{\"system\": \"dgx-h100\", \"nodes\": 3}\n");
+  for (const char* path : {"./dgx-a100", "our-site", "our-site.json"}) {
+    CAPTURE(path);
+    const Json by_flag = answer(file, {"--cluster", path}, scratch.folder());
+    CHECK(by_flag["cluster"]["nodes"] == 3);
+    CHECK(answer(file, {"--set", std::string("cluster=") + path}, scratch.folder()) == by_flag);
+    const std::string scenario =
+        scratch
+            .write("names.yaml", std::string("workload: {model: resnet18, batch: 8}\ncluster: ") +
+                                     path + "\ncompare: [bucketed]\n")
+            .string();
+    CHECK(answer(scenario, {}) == by_flag);
+  }
+  // What init writes is what it checked.
+  CHECK(ddpsim({"init", "--cluster", "dgx-a100", "made.yaml"}, scratch.folder()).code == 0);
+  CHECK_THAT(content_of(scratch.path("made.yaml")), Catch::Contains("system: dgx-a100 "));
+}
+
+TEST_CASE("another cluster without a network is told which nodes are kept", "[tools][set_keys]") {
+  const Scratch scratch;
+  const std::string file = scratch.write("s.yaml", of_system).string();
+  scratch.write("ws.yaml", "device: rtx4090\nranks_per_node: 2\nintra_node: pcie4\n");
+  const Outcome refused = run(file, {"--cluster", "ws.yaml"}, scratch.folder());
+  CHECK(refused.code == 2);
+  CHECK(lines_of(refused.err).size() == 1);
+  CHECK_THAT(refused.err,
+             Catch::Contains("--cluster ws.yaml: missing key \"inter_node\": what links the nodes, "
+                             "such as ib-ndr or ethernet-100g; the scenario's 4 nodes are kept: "
+                             "--nodes 1 predicts one machine"));
+  CHECK(answer(file, {"--cluster", "ws.yaml", "--nodes", "1"},
+               scratch.folder())["cluster"]["nodes"] == 1);
+  CHECK(answer(file, {"--cluster", "ws.yaml", "--link", "ib-ndr"},
+               scratch.folder())["cluster"]["nodes"] == 4);
+  scratch.write("slip.yaml",
+                "device: rtx4090\nranks_per_node: 2\nintra_node: pcie4\ninter_nod: ib-ndr\n");
+  CHECK_THAT(run(file, {"--cluster", "slip.yaml"}, scratch.folder()).err,
+             Catch::Contains("did you mean \"inter_node\""));
+}
+
 TEST_CASE("a chain of files that are based on each other has an end", "[tools][set_keys]") {
   const Scratch scratch;
   scratch.write("link0.yaml", "kind: ethernet\nbandwidth: 10 GB/s\n");

@@ -262,6 +262,35 @@ TEST_CASE("an interrupted sweep writes what it has, and is continued to the same
   CHECK(content_of(output) == fresh.out);
 }
 
+TEST_CASE("a sweep that is ended before its first point says so", "[tools][sweep]") {
+  const Scratch scratch;
+  // So many points take seconds to plan.
+  for (const int signal : {SIGTERM, SIGINT}) {
+    Running running(
+        {DDPSIM_PROGRAM, "sweep", first_example, "--vary", "cluster.nodes=1..900", "--vary",
+         "training.bucket_cap=1KiB..1000KiB", "--csv", "rows.csv", "--jobs", "1", "-q"},
+        scratch.folder());
+    // Before its second thread, which would compute, it listens to signals.
+    const std::string folder = "/proc/" + std::to_string(running.pid());
+    const auto listens = [&] {
+      const std::string status = content_of(folder + "/status"), caught = "SigCgt:";
+      const std::size_t at = status.find(caught);
+      // Until it is the program, its handlers are ours.
+      return at != std::string::npos && status.starts_with("Name:\tddpsim\n") &&
+             (std::stoull(status.substr(at + caught.size()), nullptr, 16) >> (signal - 1)) % 2 == 1;
+    };
+    REQUIRE(eventually(listens));
+    std::error_code error;
+    const auto threads = std::filesystem::directory_iterator(folder + "/task", error);
+    CHECK(std::distance(begin(threads), end(threads)) == 1);
+    kill(running.pid(), signal);
+    const Outcome outcome = running.wait();
+    CHECK(outcome.code == 1);
+    CHECK(outcome.err == "ddpsim: interrupted\n");
+    CHECK(!std::filesystem::exists(scratch.path("rows.csv")));
+  }
+}
+
 TEST_CASE("of two sweeps into one file the second is refused, and the first loses nothing",
           "[tools][sweep]") {
   const Scratch scratch;

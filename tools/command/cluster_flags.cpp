@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "scenarios/reader/text/catalogue_folder.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "scenarios/reader/text/quantity_text.hpp"
 #include "tools/command/link_flags.hpp"
@@ -69,8 +70,8 @@ void ClusterFlags::add_to(boost::program_options::options_description& flags) {
   flags.add_options()("cluster", value(&cluster)->value_name("CLUSTER"),
                       "a ready cluster in place of the scenario's, of as many nodes as that has "
                       "unless its own file "
-                      "says how many: a name of `ddpsim list clusters`, or a path, looked for in "
-                      "the current folder, "
+                      "says how many: a name of `ddpsim list clusters`, or a path (./NAME where a "
+                      "file is called like an entry), looked for in the current folder, "
                       "then in the scenario's")("nodes", value(&nodes)->value_name("N"),
                                                 "how many nodes there are")(
       "ranks-per-node", value(&ranks_per_node)->value_name("N|N,N,..."),
@@ -88,9 +89,10 @@ void ClusterFlags::add_to(boost::program_options::options_description& flags) {
       "for each)");
 }
 
-std::string entry_setting(const std::string& name_or_path) {
+std::string entry_setting(const std::string& name_or_path, std::string_view kind) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(name_or_path, error)) return name_or_path;
+  if (!std::filesystem::is_regular_file(name_or_path, error) || is_of_catalogue(name_or_path, kind))
+    return name_or_path;
   std::string quoted = "'";
   for (const char c : std::filesystem::absolute(name_or_path).string())
     quoted += c == '\'' ? "''" : std::string(1, c);
@@ -106,7 +108,7 @@ std::vector<Setting> ClusterFlags::settings() const {
   const auto count = [](const char* flag, const std::string& given, int most) {
     return given.empty() ? 0 : count_of(flag, given, 1, most);
   };
-  add("--cluster", cluster, "cluster", entry_setting(cluster));
+  add("--cluster", cluster, "cluster", entry_setting(cluster, cluster_entries));
   const int all = count("--ranks", ranks, most_ranks),
             of_nodes = count("--nodes", nodes, most_nodes);
   std::vector<int> each;
@@ -117,10 +119,10 @@ std::vector<Setting> ClusterFlags::settings() const {
   add("--ranks-per-node", ranks_per_node, "cluster.ranks_per_node",
       each.size() == 1 ? fmt::format("{}", each.front())
                        : fmt::format("[{}]", fmt::join(each, ", ")));
-  add("--device", device, "cluster.device", entry_setting(device));
+  add("--device", device, "cluster.device", entry_setting(device, device_entries));
   const auto& [inside, between] = links_of(links);
-  add("--link", inside, "cluster.intra_node", entry_setting(inside));
-  add("--link", between, "cluster.inter_node", entry_setting(between));
+  add("--link", inside, "cluster.intra_node", entry_setting(inside, link_entries));
+  add("--link", between, "cluster.inter_node", entry_setting(between, link_entries));
   return settings;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/program_options.hpp>
@@ -21,8 +22,8 @@ struct ClusterFlags {
 };
 
 /// A value of a scenario as a setting takes it: a path relative to the folder we are in stays one,
-/// wherever the scenario lies.
-std::string entry_setting(const std::string& name_or_path);
+/// wherever the scenario lies. A name of an entry of that kind stays the catalogue's.
+std::string entry_setting(const std::string& name_or_path, std::string_view kind);
 
 /// What --ranks-per-node says: one number for every node, or a number for each ("8,4"). Throws
 /// InputError for anything else.

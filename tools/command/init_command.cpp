@@ -79,7 +79,9 @@ Yaml named(const char* flag, const std::string& value) {
 void check_model(const Yaml& model) {
   std::error_code error;
   const std::string& name = model.scalar();
-  if (std::filesystem::is_regular_file(name, error) && is_workload_profile(name)) return;
+  if (!is_of_catalogue(name, model_entries) && std::filesystem::is_regular_file(name, error) &&
+      is_workload_profile(name))
+    return;
   read_model(entry_with_bases(model, model_entries));
 }
 

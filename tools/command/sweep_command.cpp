@@ -245,10 +245,9 @@ class TimeTeller {
   Clock::time_point begin_ = Clock::now();
 };
 
-/// Computes what is missing and writes it; the exit code.
+/// Computes what is missing and writes it, until Interruptible::asked(); the exit code.
 int compute(PointThreads& threads, const Sweep& sweep, SweepFiles& files,
             const CommonOptions& options) {
-  const Interruptible interruptible;
   const bool quiet = options.quiet;
   bool interrupted = false;
   std::vector<std::string> notes;
@@ -295,7 +294,10 @@ int sweep_command(const std::vector<std::string>& arguments) {
   SweepFlags flags;
   if (!parse_sweep(arguments, flags) || !alone()) return exit_done;
   const int cores = flags.jobs.empty() ? allowed_cores() : count_of("--jobs", flags.jobs, 1, 1024);
+  // A large grid takes seconds before its first point, in which nothing is written.
+  const Interruptible before_files(Interruptible::Answer::end);
   const Sweep sweep = read_sweep(flags);
+  const Interruptible interruptible;
   SweepFiles files(sweep, flags.common, flags.best);
   const int threads = std::clamp(static_cast<int>(files.missing().size()), 1, cores);
   PointThreads pool(threads, [&](std::size_t point) { return compute_point(sweep, point); });

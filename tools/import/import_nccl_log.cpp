@@ -132,6 +132,19 @@ std::string cards_text(const NodeCards& cards) {
                      cards.slowest > 0 ? " of " + rate_text(cards.slowest) : "");
 }
 
+/// That the driver's list of a node's cards (NET) and the node's topology (GRAPH) count them
+/// differently: said of the first such node, as others are mostly alike.
+void note_other_count(const NcclLog& log, LoggedSite& site) {
+  for (const auto& [name, host] : log.of_hosts) {
+    const std::size_t listed = host.nics.size(), shown = host.net_nodes.size();
+    if (listed == 0 || shown == 0 || listed == shown) continue;
+    return site.notes.push_back(fmt::format(
+        "inter_node: NET/IB lists {} card{}{}, GRAPH shows {}: {} is taken, as NCCL goes by GRAPH; "
+        "where the log lacks lines of GRAPH, write nics: {}",
+        listed, listed == 1 ? "" : "s", name.empty() ? "" : " of " + name, shown, shown, listed));
+  }
+}
+
 /// The cards of the node with the slowest network: the least rate of all its cards together.
 NodeCards slowest_cards(const NcclLog& log, LoggedSite& site) {
   std::vector<NodeCards> all;
@@ -269,6 +282,7 @@ void note_slow_paths(const NcclLog& log, const NodeCards& cards, LoggedSite& sit
 
 std::string link_between(const NcclLog& log, LoggedSite& site) {
   const NodeCards cards = slowest_cards(log, site);
+  note_other_count(log, site);
   note_slow_paths(log, cards, site);
   const std::string kind = log.infiniband && !log.roce ? "infiniband" : "ethernet";
   if (log.infiniband && log.roce)

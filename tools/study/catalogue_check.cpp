@@ -30,6 +30,8 @@ class CatalogueReading {
     std::size_t good = 0;
     for (const std::string& name : catalogue_names(kind))
       if (could([&] { read(name); })) ++good;
+    for (const std::string& file : misnamed_files(kind))
+      could([&] { throw InputError(file + misnamed_problem); });
     return good;
   }
 

@@ -12,6 +12,7 @@
 #include "scenarios/reader/cluster/cluster_reader.hpp"
 #include "scenarios/reader/cluster/device_reader.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"
+#include "scenarios/reader/text/catalogue_folder.hpp"
 #include "scenarios/reader/text/memory_file.hpp"
 #include "scenarios/reader/text/yaml_text.hpp"
 #include "scenarios/reader/workload/model_reader.hpp"
@@ -20,9 +21,10 @@
 namespace ddpsim {
 namespace {
 
-bool is_file(const std::string& name) {
+/// Is it a file's, and no name of an entry of that kind?
+bool is_file(const std::string& name, std::string_view kind) {
   std::error_code error;
-  return std::filesystem::is_regular_file(name, error);
+  return std::filesystem::is_regular_file(name, error) && !is_of_catalogue(name, kind);
 }
 
 /// A text as a value of YAML: quoted, unless it reads as it stands.
@@ -40,9 +42,10 @@ std::string value_of(const std::string& text) {
   return out.c_str();
 }
 
-/// What names a file from here names it from `folder`; what names an entry stays.
-std::string named_from(const std::filesystem::path& folder, const std::string& name) {
-  if (!is_file(name)) return value_of(name);
+/// What names a file from here names it from `folder`; what names an entry of that kind stays.
+std::string named_from(const std::filesystem::path& folder, const std::string& name,
+                       std::string_view kind) {
+  if (!is_file(name, kind)) return value_of(name);
   const std::string path = std::filesystem::absolute(name).lexically_proximate(folder).string();
   // A lone word would be looked for in the catalogue.
   return value_of(path.find('/') == std::string::npos ? "./" + path : path);
@@ -84,7 +87,7 @@ Feed feed_of(const Architecture& architecture) {
 
 /// Nothing where the file is a profile or a description of a step, which holds all of that.
 std::optional<Feed> feed_of(const std::string& model) {
-  if (is_file(model) && is_workload_profile(model)) return std::nullopt;
+  if (is_file(model, model_entries) && is_workload_profile(model)) return std::nullopt;
   return feed_of(read_model(entry_with_bases(Yaml::of_text(model), model_entries)).architecture);
 }
 
@@ -124,12 +127,13 @@ name: {1}
 
   /// What is trained: what it is trained on may change with a flag.
   std::string title() const {
-    return is_file(starter_.model) ? std::filesystem::path(starter_.model).stem().string()
-                                   : starter_.model;
+    return is_file(starter_.model, model_entries)
+               ? std::filesystem::path(starter_.model).stem().string()
+               : starter_.model;
   }
 
   std::string workload(int batch) const {
-    const std::string model = named_from(folder_, starter_.model);
+    const std::string model = named_from(folder_, starter_.model, model_entries);
     if (!feed_) return "workload:\n" + line("model", model, "holds its batch, types and optimizer");
     std::string text = "workload:\n" +
                        line("model", model, "ddpsim list models; or a file of your own") +
@@ -152,17 +156,20 @@ name: {1}
     std::string text = "cluster:\n";
     const auto count = [](int number) { return fmt::format("{}", number); };
     if (!starter_.cluster.empty())
-      text += line("system", named_from(folder_, starter_.cluster), "ddpsim list clusters") +
+      text += line("system", named_from(folder_, starter_.cluster, cluster_entries),
+                   "ddpsim list clusters") +
               line("nodes", count(starter_.nodes));
     else
-      text += line("device", named_from(folder_, starter_.device), "ddpsim list devices") +
+      text += line("device", named_from(folder_, starter_.device, device_entries),
+                   "ddpsim list devices") +
               line("nodes", count(starter_.nodes)) +
               line("ranks_per_node", count(starter_.ranks_per_node),
                    "a rank is a process with a device of its own");
     if (!starter_.links[0].empty())
-      text += line("intra_node", named_from(folder_, starter_.links[0]), "ddpsim list links");
+      text += line("intra_node", named_from(folder_, starter_.links[0], link_entries),
+                   "ddpsim list links");
     if (!starter_.links[1].empty())
-      text += line("inter_node", named_from(folder_, starter_.links[1]),
+      text += line("inter_node", named_from(folder_, starter_.links[1], link_entries),
                    "{base: ib-ndr, nics: 8} has eight to a node");
     return text +
            "  # price: 2.5 USD/h            # of a rank's device; results then say the cost\n";

@@ -14,6 +14,13 @@ namespace {
 /// Far more than anybody keeps apart; each is compared with all that came before.
 constexpr std::size_t most_based = 32;
 
+/// Is it a file that lies beside `given`, whose name is no entry's and no family's?
+bool is_file_beside(const Yaml& given, const std::string& text,
+                    const std::vector<std::string>& names) {
+  return !text.empty() && !position_of(text, names) && family_of(text, names).empty() &&
+         unreadable(given.folder() / text).empty();
+}
+
 /// The entry that `text` names, in any case; or the one member of the family that it names.
 std::string name_meant(const Yaml& given, const std::string& text,
                        const std::vector<std::string>& names) {
@@ -44,13 +51,16 @@ FileKind kind_of_entry(std::string_view kind) {
 EntryFile find_entry_file(const Yaml& given, std::string_view kind) {
   const std::string text =
       given.text(fmt::format("a name from the catalogue of {}, a path or a mapping", kind));
-  if (is_path_of_entry(text)) {
+  const bool is_path = is_path_of_entry(text);
+  const std::vector<std::string> names =
+      is_path ? std::vector<std::string>() : catalogue_names(kind);
+  if (is_path || is_file_beside(given, text, names)) {
     const std::filesystem::path path = given.folder() / text;
     if (const std::string reason = unreadable(path); !reason.empty())
       given.fail(fmt::format("{}: {}", path.string(), reason));
     return {path, std::filesystem::path(text).stem().string(), false};
   }
-  const std::string name = name_meant(given, text, catalogue_names(kind));
+  const std::string name = name_meant(given, text, names);
   return {catalogue_folder() / kind / (name + ".yaml"), name, true};
 }
 

@@ -11,7 +11,8 @@
 namespace ddpsim {
 
 /// A description that may stand in three places: inline (a mapping), in a file (a path, relative to
-/// the file that names it), or in the catalogue (a name).
+/// the file that names it), or in the catalogue (a name). A name that the catalogue has is the
+/// catalogue's, whatever files lie there; any other may be a file's.
 struct Entry {
   Yaml yaml;         ///< the mapping itself
   std::string name;  ///< catalogue name, file name, or "inline"

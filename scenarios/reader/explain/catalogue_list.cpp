@@ -26,6 +26,9 @@ auto all_of(std::string_view kind, std::vector<std::string>* left_out, Read read
       if (left_out == nullptr) throw;
       left_out->emplace_back(problem.what());
     }
+  if (left_out != nullptr)
+    for (const std::string& file : misnamed_files(kind))
+      left_out->push_back(file + misnamed_problem);
   return all;
 }
 

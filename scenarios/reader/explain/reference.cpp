@@ -301,7 +301,9 @@ class Page {
         "Names of a closed set and of the catalogue match in any case. Unknown and repeated keys "
         "are errors. `--set KEY=VALUE` replaces any key of a scenario by its dotted path, such as "
         "`--set training.bucket_cap=50MiB`, and changes that key alone: keys beside it stay as a "
-        "name of the catalogue, or a file, has them. Paths are relative to the file that names "
+        "name of the catalogue, or a file, has them. A name that the catalogue has is the "
+        "catalogue's, also beside a file of that name, which is written with a slash: "
+        "`./dgx-h100`. Paths are relative to the file that names "
         "them; on the command line, and set from Python, to the current folder, or, where no such "
         "file is there, to the scenario's.");
   }

@@ -12,6 +12,8 @@
 #include "scenarios/reader/format/file_end.hpp"
 #include "scenarios/reader/format/format.hpp"
 #include "scenarios/reader/format/misplaced.hpp"
+#include "scenarios/reader/format/suits.hpp"
+#include "scenarios/reader/text/catalogue_folder.hpp"
 #include "scenarios/reader/text/json_escapes.hpp"
 #include "scenarios/reader/text/memory_file.hpp"
 #include "scenarios/reader/text/quantity_text.hpp"
@@ -103,13 +105,22 @@ bool takes_path(const Type& type) {
   });
 }
 
-/// Is it the path of a file, and not the name of an entry that happens to be one's as well?
-bool is_file_here(const std::string& text, const std::filesystem::path& folder) {
+/// Is it the path of a file here, and neither the name of an entry of the catalogue nor another
+/// value of the type that happens to be a file's name as well?
+bool is_file_here(const std::string& text, const Type& type, const std::filesystem::path& folder) {
   const std::filesystem::path path(text);
-  if (path.is_absolute() || (text.find('/') == std::string::npos && !path.has_extension()))
-    return false;
   std::error_code error;
-  return !text_in_memory(folder / path) && std::filesystem::is_regular_file(path, error);
+  if (path.is_absolute() || text_in_memory(folder / path) ||
+      !std::filesystem::is_regular_file(path, error))
+    return false;
+  if (text.find('/') != std::string::npos) return true;
+  return std::none_of(type.begin(), type.end(), [&](const Form& form) {
+    using Kind = Form::Kind;
+    if (form.kind == Kind::entry)
+      return !form.catalogue.empty() && is_of_catalogue(text, form.catalogue);
+    return form.kind != Kind::path && form.kind != Kind::text && form.kind != Kind::anything &&
+           suits({form}, text);
+  });
 }
 
 /// A value that was given where we are: paths in it to files of the current folder made absolute.
@@ -117,7 +128,7 @@ YAML::Node from_here(const YAML::Node& value, const KeyDescription* key,
                      const std::filesystem::path& folder) {
   if (key == nullptr) return value;
   if (value.IsScalar())
-    return takes_path(key->type) && is_file_here(value.Scalar(), folder)
+    return takes_path(key->type) && is_file_here(value.Scalar(), key->type, folder)
                ? YAML::Node(std::filesystem::absolute(value.Scalar()).string())
                : value;
   const MapDescription* keys = map_of(key->type);

@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/cluster/cluster_reader.hpp"
 #include "scenarios/reader/cluster/cluster_shape.hpp"
 #include "scenarios/reader/format/format.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"
+#include "scenarios/reader/text/quantity_text.hpp"
 
 namespace ddpsim {
 namespace {
@@ -62,6 +64,20 @@ bool says(const std::vector<Entry>& layers, std::string_view key) {
                              [&](const Entry& layer) { return YamlMap(layer.yaml).has(key); });
 }
 
+/// Throws InputError where the scenario's nodes stay beside another cluster that links none.
+void check_linked(const Yaml& cluster, std::int64_t nodes, const std::vector<Setting>& settings) {
+  if (nodes < 2 || touches(settings, "cluster.inter_node") ||
+      is_set(settings, "cluster.calibration"))
+    return;
+  const std::vector<Entry> layers = entry_with_bases(cluster, cluster_entries, "system");
+  if (says(layers, "inter_node") || says(layers, "calibration")) return;
+  for (const Entry& layer : layers) YamlMap(layer.yaml).refuse_slip("inter_node", cluster_keys());
+  cluster.fail(
+      fmt::format("missing key \"inter_node\": what links the nodes, such as ib-ndr or "
+                  "ethernet-100g; the scenario's {} nodes are kept: --nodes 1 predicts one machine",
+                  nodes));
+}
+
 /// Puts the size that the scenario's cluster had beside the name of the ready cluster that took its
 /// place.
 void keep_size(Yaml& scenario, const std::vector<Entry>& before,
@@ -83,9 +99,12 @@ void keep_size(Yaml& scenario, const std::vector<Entry>& before,
     check_listed_nodes(*nodes, nodes->scalar(), each->size());
   if (listed && entry_says(*now, cluster_entries, "system", {"ranks_per_node"})) {
     // Its nodes are of one kind: there are as many of them as before.
+    check_linked(*now, static_cast<std::int64_t>(each->size()), settings);
     const Yaml nodes = Yaml::of_text(std::to_string(each->size()));
     return scenario.put({"cluster", "nodes"}, nodes, scenario_keys());
   }
+  if (const auto nodes = had->find("nodes"); nodes && nodes->is_scalar())
+    check_linked(*now, parse_integer(nodes->scalar()).value_or(0), settings);
   for (const std::string& key : sizes)
     if (const auto value = had->find(key)) scenario.put({"cluster", key}, *value, scenario_keys());
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/text/input_error.hpp"
+#include "scenarios/reader/text/names.hpp"
 
 namespace ddpsim {
 namespace {
@@ -52,9 +53,25 @@ std::vector<std::string> catalogue_names(std::string_view kind) {
   return names;
 }
 
+std::vector<std::string> misnamed_files(std::string_view kind) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(catalogue_folder() / kind, error))
+    if (file.path().extension() == ".yml" || file.path().extension() == ".json")
+      files.push_back(file.path().string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 bool is_path_of_entry(std::string_view text) {
   return text.find('/') != std::string_view::npos || text.ends_with(".yaml") ||
-         text.ends_with(".yml");
+         text.ends_with(".yml") || text.ends_with(".json");
+}
+
+bool is_of_catalogue(std::string_view text, std::string_view kind) {
+  if (is_path_of_entry(text)) return false;
+  const std::vector<std::string> names = catalogue_names(kind);
+  return position_of(text, names).has_value() || !family_of(text, names).empty();
 }
 
 }  // namespace ddpsim

@@ -28,6 +28,11 @@ std::string shown_price(const Price& price) {
   return fmt::format("{:g} {}/h", price.per_hour, price.currency);
 }
 
+/// What links something; nothing where nothing does.
+FieldValue named(const Link& link) {
+  return link.name.empty() ? FieldValue() : FieldValue(link.name);
+}
+
 Listing models() {
   Listing listing{{{column("model"), counted("tensors"), counted("parameters"),
                     column("gradients fp32"), source}}};
@@ -60,8 +65,11 @@ Listing links() {
   Listing listing{{{column("link"), column("kind"), column("latency"), column("bandwidth"),
                     column("NCCL counts"), source}}};
   for (const Link& link : list_links(&listing.left_out))
-    listing.table.add({link.name, name_of(link.kind), to_string(link.latency),
-                       to_string(link.bandwidth), to_string(link.nccl_bandwidth), link.source});
+    listing.table.add(
+        {link.name, name_of(link.kind), to_string(link.latency), to_string(link.bandwidth),
+         link.nccl_bandwidth > Bandwidth{} ? FieldValue(to_string(link.nccl_bandwidth))
+                                           : FieldValue(),
+         link.source});
   return listing;
 }
 
@@ -73,12 +81,14 @@ Listing clusters() {
     const Cluster& cluster = ready.cluster;
     const Link& network = cluster.inter_node;
     // A measured table's bandwidth is what the whole ring carries, over however many NICs.
+    const bool none = network.name.empty();
     const bool measured = !network.all_reduce.empty() && network.kind == LinkKind::plain;
     listing.table.add(
         {ready.name, cluster.device.name, ranks_value(cluster.ranks_per_node),
-         cluster.intra_node.name, network.name,
-         measured && network.nics == 0 ? FieldValue() : FieldValue(nics_per_node(cluster)),
-         measured ? FieldValue() : FieldValue(to_string(network.bandwidth)), ready.nodes,
+         named(cluster.intra_node), named(network),
+         none || (measured && network.nics == 0) ? FieldValue()
+                                                 : FieldValue(nics_per_node(cluster)),
+         none || measured ? FieldValue() : FieldValue(to_string(network.bandwidth)), ready.nodes,
          ready.price ? FieldValue(shown_price(*ready.price)) : FieldValue(), ready.source});
   }
   return listing;
