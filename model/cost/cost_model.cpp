@@ -184,29 +184,30 @@ void CostModel::renew_law() {
   collective = law;
 }
 
-Costs CostModel::price(const Schedule& schedule) const {
+Costs CostModel::price(const std::vector<Work>& works, const Passes& of_work) const {
   Costs costs;
-  costs.works.reserve(schedule.works.size());
-  for (const Work& work : schedule.works) costs.works.push_back(cost_of(work));
-  scale_passes(schedule, costs);
-  share_optimizer(schedule, costs);
-  for (std::size_t w = 0; w < schedule.works.size(); ++w) {
+  costs.works.reserve(works.size());
+  for (const Work& work : works) costs.works.push_back(cost_of(work));
+  scale_passes(works, of_work, costs);
+  share_optimizer(works, of_work, costs);
+  for (std::size_t w = 0; w < works.size(); ++w) {
     WorkCost& cost = costs.works[w];
-    const int launches = schedule.works[w].launches;
-    if (schedule.works[w].handed_over) cost.take_up = launch.handover;
+    const int launches = works[w].launches;
+    if (works[w].handed_over) cost.take_up = launch.handover;
     cost.first_launch = launches > 1 ? cost.host / launches : cost.host;
-    if (is_kernel(schedule.works[w].operation) && cost.work > Duration::zero())
+    if (is_kernel(works[w].operation) && cost.work > Duration::zero())
       cost.launch_rate = static_cast<float>(launches / in_seconds(cost.work));
   }
   return costs;
 }
 
-void CostModel::scale_passes(const Schedule& schedule, Costs& costs) const {
+void CostModel::scale_passes(const std::vector<Work>& works, const Passes& of_work,
+                             Costs& costs) const {
   for (const PassFactors& factors : passes) {
-    const std::array on_host = host_factors(schedule.passes, factors, costs);
+    const std::array on_host = host_factors(of_work, factors, costs);
     const std::array on_device{factors.forward, factors.backward, factors.optimizer};
-    for (std::size_t w = 0; w < schedule.works.size(); ++w) {
-      const Work& work = schedule.works[w];
+    for (std::size_t w = 0; w < works.size(); ++w) {
+      const Work& work = works[w];
       if (!is_pass(work.operation)) continue;
       const std::size_t pass = pass_of(work.operation);
       WorkCost& cost = costs.works[w];
@@ -215,22 +216,23 @@ void CostModel::scale_passes(const Schedule& schedule, Costs& costs) const {
       cost.last_launch = scaled(cost.last_launch, on_device[pass]);
     }
   }
-  for (std::size_t w = 0; w < schedule.works.size(); ++w) {
+  for (std::size_t w = 0; w < works.size(); ++w) {
     WorkCost& cost = costs.works[w];
-    if (free_launch && is_pass(schedule.works[w].operation)) cost.host = Duration::zero();
-    if (schedule.works[w].beside_hook && backward_beside_hook != 1)
+    if (free_launch && is_pass(works[w].operation)) cost.host = Duration::zero();
+    if (works[w].beside_hook && backward_beside_hook != 1)
       cost.work = scaled(cost.work, backward_beside_hook);
   }
 }
 
 /// An update of some parameters is that part of the whole optimizer.
-void CostModel::share_optimizer(const Schedule& schedule, Costs& costs) const {
-  for (std::size_t w = 0; w < schedule.works.size(); ++w) {
-    const double share = schedule.works[w].optimizer_share;
+void CostModel::share_optimizer(const std::vector<Work>& works, const Passes& of_work,
+                                Costs& costs) const {
+  for (std::size_t w = 0; w < works.size(); ++w) {
+    const double share = works[w].optimizer_share;
     if (share <= 0) continue;
     WorkCost sum;
     sum.memory_fraction = 1;
-    for (const std::uint32_t kernel : schedule.passes.optimizer) {
+    for (const std::uint32_t kernel : of_work.optimizer) {
       sum.work += scaled(costs.works[kernel].work, share);
       sum.host += scaled(costs.works[kernel].host, share);
     }

@@ -29,9 +29,11 @@ class CostModel {
   /// it; counts where no calibration has measured how much later the slowest rank is.
   explicit CostModel(const CalibratedCluster& cluster, double step_spread = 0);
 
-  /// How long the schedule's work takes on a typical rank.
+  /// How long pieces of work take on a typical rank: those of a schedule, or of a job. Some prices
+  /// are shares of what the passes (indices into `works`) take in all.
   /// Throws std::invalid_argument if the device cannot do some of it.
-  Costs price(const Schedule& schedule) const;
+  Costs price(const std::vector<Work>& works, const Passes& passes) const;
+  Costs price(const Schedule& schedule) const { return price(schedule.works, schedule.passes); }
 
   /// An all-reduce of a bucket.
   CollectiveCost all_reduce(Bytes size) const { return collective.all_reduce(size); }
@@ -80,8 +82,8 @@ class CostModel {
   WorkCost host_only(const Work& work) const;
   CollectiveCost among(const Work& work) const;
   void renew_law();
-  void scale_passes(const Schedule& schedule, Costs& costs) const;
-  void share_optimizer(const Schedule& schedule, Costs& costs) const;
+  void scale_passes(const std::vector<Work>& works, const Passes& passes, Costs& costs) const;
+  void share_optimizer(const std::vector<Work>& works, const Passes& passes, Costs& costs) const;
 
   CalibratedCluster cluster_;
   double step_spread_;

@@ -4,17 +4,17 @@ namespace ddpsim {
 namespace {
 
 /// Does the time of this work depend on the rank's own computing speed?
-bool is_computed(const Schedule& schedule, const Work& work) {
+bool is_computed(const Work& work, bool synchronous) {
   if (traits_of(work.operation).kind == OperationTraits::Kind::transfer) return false;
   if (is_collective(work.operation)) return false;
-  return !(work.aside && schedule.synchronous);  // on a thread that communicates
+  return !(work.aside && synchronous);  // on a thread that communicates
 }
 
 }  // namespace
 
-Costs slowed_down(const Schedule& schedule, Costs costs, double factor) {
+Costs slowed_down(const std::vector<Work>& works, bool synchronous, Costs costs, double factor) {
   for (std::size_t w = 0; w < costs.works.size(); ++w) {
-    if (!is_computed(schedule, schedule.works[w])) continue;
+    if (!is_computed(works[w], synchronous)) continue;
     costs.works[w].work = scaled(costs.works[w].work, factor);
     costs.works[w].last_launch = scaled(costs.works[w].last_launch, factor);
     costs.works[w].launch_rate /= static_cast<float>(factor);

@@ -31,7 +31,7 @@ struct Costs {
 
 /// The costs of a rank that computes slower by `factor`: its kernels and all its host computes, but
 /// not its launches, its copies to and from the host, or what its communication threads do.
-Costs slowed_down(const Schedule& schedule, Costs costs, double factor);
+Costs slowed_down(const std::vector<Work>& works, bool synchronous, Costs costs, double factor);
 
 /// The kernel by which the share `at` of all that the tasks [begin, end) compute is enqueued: with
 /// 0 the first, with 1 the last; `end` if they compute nothing.

@@ -62,7 +62,8 @@ Timeline simulate_different(const CostModel& model, const Schedule& schedule, co
       schedules.push_back(schedule);
     const Schedule& its = owners || pauses ? schedules.back() : schedule;
     costs.push_back(owners ? price(model, its, change) : typical);
-    if (rank.compute != 1) costs.back() = slowed_down(its, std::move(costs.back()), rank.compute);
+    if (rank.compute != 1)
+      costs.back() = slowed_down(its.works, its.synchronous, std::move(costs.back()), rank.compute);
     if (pauses) add_pauses(schedules.back(), costs.back(), *rank.exception, begins);
     if (rank.exception && begins.empty()) check_length(its, costs.back());
     plans.push_back({&its, &costs.back()});
@@ -116,8 +117,9 @@ Timeline timeline_for_lengths(const CostModel& costs, const Schedule& schedule) 
     return after_input(checked_timeline(costs, schedule), costs);
   Costs typical = costs.price(schedule);
   check_length(schedule, typical);
-  return after_input(
-      simulate(schedule, slowed_down(schedule, std::move(typical), costs.slowest_rank)), costs);
+  return after_input(simulate(schedule, slowed_down(schedule.works, schedule.synchronous,
+                                                    std::move(typical), costs.slowest_rank)),
+                     costs);
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ Duration working_length(CostModel& costs, const Schedule& schedule, const DrawnP
   for (std::size_t i = 0; i < costs.exceptions.size(); ++i)
     costs.exceptions[i].compute = pace.exceptions.at(i) / pace.typical;
   return step_length(costs, schedule, [&](const Schedule& of, Costs& typical) {
-    typical = slowed_down(of, std::move(typical), pace.typical);
+    typical = slowed_down(of.works, of.synchronous, std::move(typical), pace.typical);
   });
 }
 

@@ -122,7 +122,8 @@ struct BucketedSteps::Writing {
 void BucketedSteps::compile(const SimulatedRank& rank, const Costs& typical) {
   Schedule schedule = whole_;
   Costs costs = typical;
-  if (rank.compute != 1) costs = slowed_down(schedule, std::move(costs), rank.compute);
+  if (rank.compute != 1)
+    costs = slowed_down(schedule.works, schedule.synchronous, std::move(costs), rank.compute);
   // A kernel stands at the same share of the computation, whatever the buckets.
   if (rank.exception && rank.exception->pause > Duration::zero())
     add_pause(schedule, costs, rank.exception->pause, rank.exception->at, 0, schedule.tasks.size());

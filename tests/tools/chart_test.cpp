@@ -39,7 +39,7 @@ TEST_CASE("the chart shows how long rank 0 waits for the end of the step", "[too
   fixtures::Script script;
   script.add(fixtures::kernel(10ms));
   script.add(fixtures::kernel(10ms));
-  const Costs slower = slowed_down(script.schedule, script.costs, 2);
+  const Costs slower = slowed_down(script.schedule.works, false, script.costs, 2);
   Step step;
   const std::array plans{RankPlan{&script.schedule, &script.costs},
                          RankPlan{&script.schedule, &slower}};

@@ -42,7 +42,7 @@ TEST_CASE("a slower rank computes longer, and communicates and launches as ever"
           "[model][costs]") {
   const bool synchronous = GENERATE(false, true);
   const Schedule schedule = one_of_each_kind(synchronous);
-  const Costs slow = slowed_down(schedule, alike(schedule), 1.5);
+  const Costs slow = slowed_down(schedule.works, synchronous, alike(schedule), 1.5);
   for (const Task& task : schedule.tasks) {
     CAPTURE(synchronous, name_of(task.operation));
     // What comm hooks compute on a synchronous device is the communicating thread's.
@@ -61,7 +61,8 @@ TEST_CASE("a slower rank's hand-over is everybody's", "[model][costs]") {
   const Schedule schedule = one_of_each_kind(false);
   Costs costs = alike(schedule);
   for (WorkCost& cost : costs.works) cost.take_up = 3us;
-  for (const WorkCost& cost : slowed_down(schedule, costs, 2).works) CHECK(cost.take_up == 3us);
+  for (const WorkCost& cost : slowed_down(schedule.works, false, costs, 2).works)
+    CHECK(cost.take_up == 3us);
 }
 
 TEST_CASE("all tasks together take what host and streams spend on each", "[model][costs]") {

@@ -30,8 +30,10 @@ class BothWays {
     for (int rank = 0; rank < schedule_.ranks; ++rank) {
       schedules_.push_back(schedule_of_rank(schedule_, rank));
       costs_.push_back(model.price(schedules_.back()));
-      if (rank == slow) costs_.back() = slowed_down(schedules_.back(), costs_.back(), 1.3);
-      job_costs_.kinds.push_back(costs_of(rank));
+      job_costs_.kinds.push_back(model.price(job_.works, job_.passes));
+      if (rank == slow)
+        for (Costs* costs : {&costs_.back(), &job_costs_.kinds.back()})
+          *costs = slowed_down(job_.works, schedule_.synchronous, std::move(*costs), 1.3);
       job_costs_.of_rank.push_back(static_cast<std::uint16_t>(rank));
     }
   }
@@ -63,17 +65,6 @@ class BothWays {
   }
 
  private:
-  Costs costs_of(int rank) const {
-    const auto index = static_cast<std::size_t>(rank);
-    Costs costs;
-    costs.works.resize(job_.works.size());
-    for (const program::Task& task : job_.programs[job_.program_of[index]].tasks) {
-      if (task.deed >= schedule_.tasks.size()) continue;
-      costs.works[task.work] = costs_[index].of(schedules_[index].tasks[task.deed]);
-    }
-    return costs;
-  }
-
   Schedule schedule_;
   program::Job job_;
   std::vector<Schedule> schedules_;  // [rank]
