@@ -745,6 +745,29 @@ TEST_CASE("what a log says of NCCL drops no measured table in silence", "[tools]
                                       "the whole ring carries; law: auto takes them"));
 }
 
+TEST_CASE("a table's bandwidth that a kind makes one of each NIC is noted", "[tools][cluster]") {
+  const Scratch scratch;
+  scratch.write("t16.yaml",
+                "latency: 2 us\nbandwidth: 40 GB/s\nranks: 16\nnodes: 2\nall_reduce: [{bytes: 4 "
+                "KiB, time: 60 us}, {bytes: 1 GiB, time: 50 ms}]\n");
+  const auto notes = [&](const std::string& network) {
+    const Outcome outcome = ddpsim({"run", first_example, "--cluster", "dgx-h100", "--nodes", "2",
+                                    "--set", "cluster.inter_node=" + network},
+                                   scratch.folder());
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 0);
+    return outcome.err;
+  };
+  const auto of_ring = Catch::Contains(
+      "says 40 GB/s of each of a node's 8 NICs, and its table reaches 40.3 GB/s "
+      "over all of them");
+  CHECK_THAT(notes("{base: t16.yaml, kind: infiniband, nics: 8}"), of_ring);
+  const auto any = Catch::Contains("and its table reaches");
+  CHECK_THAT(notes("{base: t16.yaml, kind: infiniband, nics: 8, bandwidth: 25 GB/s}"), !any);
+  CHECK_THAT(notes("{base: t16.yaml, kind: infiniband, nics: 1}"), !any);
+  CHECK_THAT(notes("t16.yaml"), !any);
+}
+
 TEST_CASE("a link that goes before a calibration's all-reduces is noted", "[tools][cluster]") {
   const Scratch scratch;
   std::string calibration = good_calibration;

@@ -439,6 +439,28 @@ void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& c
                     measured, cluster.ranks()));
 }
 
+/// A network of a kind whose bandwidth, which is of one NIC, is what its table reached over all NICs
+/// of a node: that of the ring, as `import nccl-tests` writes it, to which a kind was added.
+void add_rate_of_ring(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
+  const Link& network = cluster.inter_node;
+  const int nics = nics_of_node(cluster, cluster.ranks_per_node.largest());
+  if (cluster.nodes == 1 || network.kind == LinkKind::plain || network.all_reduce.empty() ||
+      nics == 1)
+    return;
+  Bandwidth reached;
+  const double on_bus = 2.0 * (cluster.ranks() - 1) / cluster.ranks();
+  for (const auto& [size, time] : network.all_reduce)
+    reached.bytes_per_second = std::max(
+        reached.bytes_per_second, on_bus * static_cast<double>(size.count) / in_seconds(time));
+  if (network.bandwidth.bytes_per_second < 0.9 * reached.bytes_per_second) return;
+  notes.push_back(fmt::format(
+      "inter_node ({}) says {} of each of a node's {} NICs, and its table reaches {} over all of "
+      "them: if that bandwidth is the ring's, as `ddpsim import nccl-tests` writes it for a link "
+      "of "
+      "no kind, write a NIC's line rate (--set cluster.inter_node.bandwidth=...)",
+      name_of_link(network), to_string(network.bandwidth), nics, to_string(reached)));
+}
+
 /// Measured all-reduces and what `cluster.collectives` says beside them: one of them is not used.
 void add_unused_collectives(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
   const Link& link = deciding_link(cluster);
@@ -607,6 +629,7 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
   add_calibration_doubts(notes, scenario.cluster);
   add_link_origin(notes, scenario.cluster, settings);
   add_unused_collectives(notes, scenario.cluster);
+  add_rate_of_ring(notes, scenario.cluster);
   add_misplaced_table(notes, scenario.cluster);
   add_table_of_other_nodes(notes, scenario.cluster);
   add_unsaid_kind(notes, scenario.cluster, settings);
