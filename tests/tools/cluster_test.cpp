@@ -759,7 +759,7 @@ TEST_CASE("a table's bandwidth that a kind makes one of each NIC is noted", "[to
     return outcome.err;
   };
   const auto of_ring = Catch::Contains(
-      "says 40 GB/s of each of a node's 8 NICs, and its table reaches 40.3 GB/s "
+      "says 40 GB/s of each of a node's 8 NICs, and its table reaches 40.27 GB/s "
       "over all of them");
   CHECK_THAT(notes("{base: t16.yaml, kind: infiniband, nics: 8}"), of_ring);
   const auto any = Catch::Contains("and its table reaches");

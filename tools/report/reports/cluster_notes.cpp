@@ -439,7 +439,7 @@ void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& c
                     measured, cluster.ranks()));
 }
 
-/// A network of a kind whose bandwidth, which is of one NIC, is what its table reached over all NICs
+/// A network of a kind whose bandwidth, of one NIC, is what its table reached over all NICs
 /// of a node: that of the ring, as `import nccl-tests` writes it, to which a kind was added.
 void add_rate_of_ring(std::vector<std::string>& notes, const CalibratedCluster& cluster) {
   const Link& network = cluster.inter_node;
@@ -452,7 +452,8 @@ void add_rate_of_ring(std::vector<std::string>& notes, const CalibratedCluster& 
   for (const auto& [size, time] : network.all_reduce)
     reached.bytes_per_second = std::max(
         reached.bytes_per_second, on_bus * static_cast<double>(size.count) / in_seconds(time));
-  if (network.bandwidth.bytes_per_second < 0.9 * reached.bytes_per_second) return;
+  const double over_reached = network.bandwidth.bytes_per_second / reached.bytes_per_second;
+  if (over_reached < 0.8 || over_reached > 1.25) return;  // another rate than a ring fitted to it
   notes.push_back(fmt::format(
       "inter_node ({}) says {} of each of a node's {} NICs, and its table reaches {} over all of "
       "them: if that bandwidth is the ring's, as `ddpsim import nccl-tests` writes it for a link "
