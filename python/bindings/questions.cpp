@@ -188,7 +188,7 @@ std::string tune_answer(const Question& question, const TuneRequest& request, co
   const Knowledge knowledge = knowledge_of(scenario, priced);
   const Page page = with_accuracy(
       with_calibration(tune_page(scenario, tuning, options, knowledge), priced.fit), knowledge);
-  Json found = answer(json_of(tune_record(scenario, priced.model, tuning, knowledge, notes)),
+  Json found = answer(json_of(tune_record(scenario, tuning, knowledge, notes)),
                       json_of(caps_table(tuning)), page, notes);
   if (scenario.training.bucket_rule == BucketRule::torch) {
     const DdpArguments made = ddp_arguments(tuning, options, scenario.training, scenario.workload);

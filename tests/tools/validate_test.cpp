@@ -438,10 +438,10 @@ TEST_CASE("negative exposed times are said to be noise, with the largest differe
   add(Strategy::none, microseconds{20'000});
   add(Strategy::naive, microseconds{21'000});
   add(Strategy::flat, microseconds{19'996});  // 0.00 ms
-  CHECK(shorter_than_none(validation).empty());
+  CHECK(validation_notes(validation).empty());
   add(Strategy::flat, microseconds{19'900});
   add(Strategy::overlap, microseconds{19'500});
-  CHECK_THAT(shorter_than_none(validation),
+  CHECK_THAT(validation_notes(validation).at(0),
              Catch::Contains("2 of 4 strategies measured shorter than `none`") &&
                  Catch::Contains("; overlap by 0.50 ms (2.5 % of the step)"));
 }
@@ -518,10 +518,12 @@ TEST_CASE("validate measures for about as long as it may, and what was asked for
   };
   const auto cut_short = Catch::Contains("steps of each strategy were measured instead of 20");
   // No time at all: the fewest.
-  const Outcome fewest = validated({"--within", "1 ms"});
+  const std::string page = scratch.path("held.html").string();
+  const Outcome fewest = validated({"--within", "1 ms", "--report", page});
   CHECK(steps(fewest) == 5);
   CHECK_THAT(fewest.err,
              Catch::Contains("note: 5 ") && cut_short && Catch::Contains("about 1 ms (--within)"));
+  CHECK_THAT(content_of(page), cut_short);
   const Outcome asked = validated(
       with({"--within", "1 ms", "--steps", "7", "--warm-up", "2"}, quickly_calibrated(scenario)));
   CHECK(steps(asked) == 7);

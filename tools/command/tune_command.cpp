@@ -198,8 +198,7 @@ int tune_command(const std::vector<std::string>& arguments) {
   Outputs outputs;
   pages.add_to(outputs);
   reports.add_to(outputs, "Bucket sizes");
-  outputs.add(options.json,
-              json_text(json_of(tune_record(scenario, priced.model, tuning, knowledge, notes))));
+  outputs.add(options.json, json_text(json_of(tune_record(scenario, tuning, knowledge, notes))));
   outputs.add(options.csv, csv_of(caps_table(tuning)));
   if (!flags.buckets.empty())
     outputs.add(flags.buckets, buckets_yaml(tuning.best_partition->buckets, scenario.workload));

@@ -206,14 +206,7 @@ int report(const ValidateRequest& request, const Validation& validation) {
     outputs.add(request.log, hooks_log(validation.scenario, logged, wants_json(request.log)));
   }
   outputs.commit();
-  if (!request.common.quiet)
-    if (const std::string noise = shorter_than_none(validation); !noise.empty()) add_notes({noise});
-  if (!request.common.quiet && validation.steps_in_time)
-    add_notes({fmt::format(
-        "{} steps of each strategy were measured instead of {}, and all else as often as there was "
-        "time for in about {} (--within): a longer time makes more, and --steps {} all of them",
-        *validation.steps_in_time, request.options.steps, to_string(*request.options.within),
-        request.options.steps)});
+  if (!request.common.quiet) add_notes(validation_notes(validation));
   for (const ValidatedStep& step : validation.steps) {
     if (step.overflows > 0)
       note("ddpsim: {} gradients became infinite in 16 bit under {}", step.overflows,

@@ -300,7 +300,8 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
       if (rounds.count()) timelines[s].push_back(std::move(timeline));
     }
   }
-  if (rounds.measured() < options.steps) validation.steps_in_time = rounds.measured();
+  if (rounds.measured() < options.steps)
+    validation.cut_short = {rounds.measured(), options.steps, *options.within};
   if (kernels) kernels->put_into(validation.calibration);
   predict_all(validation, trainings, schedules, backend.link_ranks(), kernels);
   for (std::size_t s = 0; s < schedules.size(); ++s)

@@ -45,8 +45,12 @@ struct Validation {
   /// (backend/cpu/neighbours.hpp).
   double left_by_others = 1;
   std::vector<ValidatedStep> steps;  ///< the first one is `none`
-  /// How many steps of each were measured, if the time was over before all were.
-  std::optional<int> steps_in_time;
+  /// Steps of each, where the time was over before all that were wanted were measured.
+  struct CutShort {
+    int measured = 0, wanted = 0;
+    Duration within{};
+  };
+  std::optional<CutShort> cut_short;
 };
 
 struct ValidateOptions {

@@ -144,16 +144,17 @@ Map<Link> make_link_map() {
             .otherwise = "as `bandwidth`; of a link with a `base`, the same share of it as there",
             .example = "370.8 GB/s",
             .source = "NCCL 2.28.9, src/graph/topo.h"})
-      .key("carries", value::share(0.01, 1), &Link::carries,
-           {.meaning =
-                "The share of the bandwidth that large messages of NCCL's collectives reach, where "
-                "it is known of this network. The law of ports takes it in place of its own; the "
-                "laws alpha-beta and gloo have no such share.",
-            .otherwise =
-                "what public sweeps show of the kind: 0.79 of NVLink, 0.82 of PCIe, 0.92 of "
-                "Ethernet and InfiniBand; of PCIe between GPUs that reach each other through the "
-                "host's memory, 2.6 GB/s up to PCIe 4 and 0.45 from then on",
-            .example = "0.6"})
+      .key(
+          "carries", value::share(0.01, 1), &Link::carries,
+          {.meaning =
+               "The share of the bandwidth that large messages of NCCL's collectives reach, where "
+               "it is known of this network. The law of ports takes it in place of its own; the "
+               "laws alpha-beta and gloo have no such share.",
+           .otherwise =
+               "what public sweeps show of the kind: 0.79 of NVLink, 0.82 of PCIe, 0.92 of "
+               "Ethernet and InfiniBand; of PCIe between GPUs that reach each other through the "
+               "host's memory, 2.6 GB/s of GPUs that have PCIe 3 or 4, and 0.45 of those of PCIe 5",
+           .example = "0.6"})
       .key("nvswitch", value::boolean(), &Link::nvswitch,
            {.meaning = "Whether every GPU reaches every other at full speed through a switch, so "
                        "that NCCL's NVLS algorithms can exist."})

@@ -38,8 +38,7 @@ ReportSection validate_section(const Validation& validation) {
                            "Rank 0 of the median measured step, and the same schedule as it was "
                            "predicted."});
   section.page.add(validation_page(validation));
-  if (const std::string noise = shorter_than_none(validation); !noise.empty())
-    section.add_notes({noise});
+  section.add_notes(validation_notes(validation));
   if (auto picture = why_picture(validation.scenario, steps)) {
     section.page.add(std::move(*picture));
     section.folded.emplace_back("What exposes each bucket in figures",

@@ -29,10 +29,10 @@ inline constexpr Field lost_transfer_ms =
              "Lost to moving the bytes of collectives, where no computation hides it.", Better::low)
         .with(thousandths);
 inline constexpr Field lost_latency_ms =
-    ms_field(
-        "lost_latency_ms", "latency",
-        "Lost to the time of collectives in which no bytes move, where no computation hides it.",
-        Better::low)
+    ms_field("lost_latency_ms", "latency",
+             "Lost to the time of collectives that is not transfer at the best rate, where no "
+             "computation hides it; of NCCL's trees also while its pipeline fills.",
+             Better::low)
         .with(thousandths);
 inline constexpr Field lost_copies_ms =
     ms_field("lost_copies_ms", "copies",

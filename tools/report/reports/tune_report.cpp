@@ -7,7 +7,6 @@
 
 #include "model/cost/collective.hpp"
 #include "model/ddp/build_schedule.hpp"
-#include "sim/predict/predict.hpp"
 #include "tools/report/records/memory_fields.hpp"
 #include "tools/report/records/ms_text.hpp"
 #include "tools/report/records/throughput_fields.hpp"
@@ -297,14 +296,11 @@ Step recommended_step(const Scenario& scenario, const Tuning& tuning) {
   return step;
 }
 
-/// Its length, and how much of that is a wait for batches. The step is predicted again where there
-/// may be such a wait, for a Choice does not say.
-StepMetrics recommended_metrics(const Scenario& scenario, const StepModel& model,
-                                const Tuning& tuning) {
-  if (least_step(scenario) > Duration::zero())
-    return predict(model, recommended_step(scenario, tuning).training).metrics;
+/// Its length, and how much of that is a wait for batches.
+StepMetrics recommended_metrics(const Tuning& tuning) {
   StepMetrics metrics;
   metrics.step = tuning.advice.choice.step;
+  metrics.input_wait = tuning.advice.choice.input_wait;
   return metrics;
 }
 
@@ -414,8 +410,8 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
   return page;
 }
 
-Record tune_record(const Scenario& scenario, const StepModel& model, const Tuning& tuning,
-                   const Knowledge& knowledge, const std::vector<std::string>& notes) {
+Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowledge& knowledge,
+                   const std::vector<std::string>& notes) {
   const auto& partition = tuning.best_partition;
   const StepMemory memory = recommended_memory(scenario, tuning);
   List caps, corners;
@@ -445,8 +441,7 @@ Record tune_record(const Scenario& scenario, const StepModel& model, const Tunin
       .add(fields::without_communication_ms, in_ms(tuning.without))
       .add(fields::recommended_cap_bytes, deployed(tuning.advice.choice))
       .add(fields::recommended_step_ms, in_ms(tuning.advice.choice.step))
-      .add(band_record(knowledge, recommended_metrics(scenario, model, tuning),
-                       least_step(scenario)))
+      .add(band_record(knowledge, recommended_metrics(tuning), least_step(scenario)))
       .add(fields::pays, tuning.advice.pays)
       .add(fields::partition_proven, tuning.partition_proven)
       .add(fields::best_pair, choice_or_nothing(tuning.best_pair))

@@ -32,9 +32,9 @@ std::string cap_text(Bytes low, Bytes high);
 std::vector<std::string> tune_warnings(const Scenario& scenario, const Tuning& tuning);
 
 /// "ddpsim.tune/1"; times in ms, sizes in bytes. The band is of the recommended step. `notes`: what
-/// is said beside it (said_notes.hpp). `model`: what was tuned.
-Record tune_record(const Scenario& scenario, const StepModel& model, const Tuning& tuning,
-                   const Knowledge& knowledge, const std::vector<std::string>& notes);
+/// is said beside it (said_notes.hpp).
+Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowledge& knowledge,
+                   const std::vector<std::string>& notes);
 
 /// Every distinct cap with its step.
 Table caps_table(const Tuning& tuning);

@@ -185,6 +185,10 @@ std::vector<std::string> doubts_of(const Validation& validation) {
   return machine_doubts(validation.stolen, validation.left_by_others);
 }
 
+namespace {
+
+/// That measured steps are shorter than the one without communication: noise, and how large it is.
+/// "" if none is.
 std::string shorter_than_none(const Validation& validation) {
   constexpr Duration shown = std::chrono::microseconds{5};  // half of the last digit of the table
   const Duration none = none_of(validation).measured.metrics.step;
@@ -206,6 +210,25 @@ std::string shorter_than_none(const Validation& validation) {
       "uncertain at least: measure on a quiet machine (ddpsim doctor), or take more --steps",
       shorter, others, label_of(*worst), ms_text(none - least),
       100 * in_seconds(none - least) / in_seconds(none));
+}
+
+/// That fewer steps were measured than were wanted. "" if all were.
+std::string cut_short_text(const Validation& validation) {
+  if (!validation.cut_short) return "";
+  const auto& [measured, wanted, within] = *validation.cut_short;
+  return fmt::format(
+      "{} steps of each strategy were measured instead of {}, and all else as often as there was "
+      "time for in about {} (--within): a longer time makes more, and --steps {} all of them",
+      measured, wanted, to_string(within), wanted);
+}
+
+}  // namespace
+
+std::vector<std::string> validation_notes(const Validation& validation) {
+  std::vector<std::string> notes;
+  for (std::string note : {shorter_than_none(validation), cut_short_text(validation)})
+    if (!note.empty()) notes.push_back(std::move(note));
+  return notes;
 }
 
 Table validation_rows(const Validation& validation) {

@@ -20,8 +20,8 @@ std::string label_of(const ValidatedStep& step);
 /// Why the figures are doubtful, a sentence each (machine_doubts.hpp).
 std::vector<std::string> doubts_of(const Validation& validation);
 
-/// What it means that measured steps were shorter than `none` and their exposed times are negative,
-/// with the largest difference; "" where none is.
-std::string shorter_than_none(const Validation& validation);
+/// What is said beside the figures: that measured steps were shorter than `none`, with the largest
+/// difference and what it means, and that fewer steps were measured than were wanted.
+std::vector<std::string> validation_notes(const Validation& validation);
 
 }  // namespace ddpsim
