@@ -65,7 +65,7 @@ def written(program, folder, *arguments):
 
 
 def documented_page(program, folder, name, arguments):
-    """A page of several cases, which is written once. `validate` measures no longer than it must."""
+    """A page of several cases, written once. `validate` measures no longer than it must."""
     file = pathlib.Path(folder, f'{name}.html')
     if not file.exists():
         briefly = ('--within', '5s') if arguments[0] == 'validate' else ()
