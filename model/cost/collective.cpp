@@ -154,6 +154,11 @@ Duration table_time_beyond(const AllReduceTable& table, Bytes size) {
   return last + from_seconds(least * static_cast<double>((size - last_size).count));
 }
 
+/// A factor of 1 leaves it as it is, to the tick.
+Duration changed(Duration part, double factor) {
+  return factor == 1 ? part : scaled(part, factor);
+}
+
 }  // namespace
 
 AllReduceTable growing(AllReduceTable table) {
@@ -224,6 +229,7 @@ CollectiveCost CollectiveLaw::from_ports(const PortLaw& law, Collective collecti
   const PortLaw::Price price = law.chosen(collective, size);
   CollectiveCost cost;
   cost.latency = price.latency;
+  cost.filling = price.filling;
   cost.transfer = price.transfer;
   cost.channels = price.choice.channels;
   cost.choice = price.choice;
@@ -285,13 +291,16 @@ CollectiveCost CollectiveLaw::all_reduce(Bytes size) const {
 CollectiveCost CollectiveLaw::priced(CollectiveCost cost, Collective collective, Bytes size) const {
   const double n = ranks_;
   cost.latency = std::max(cost.latency + call_overhead, Duration::zero());
+  cost.filling = std::min(cost.filling, cost.latency);
   if (channels_ && !cost.choice.protocol)
     cost.channels = channels_->choose(collective, size).channels;
   if (cost.transfer > Duration::zero())
     cost.bus.bytes_per_second =
         2 * (n - 1) / n * static_cast<double>(size.count) / in_seconds(cost.transfer);
-  if (latency_factor != 1) cost.latency = scaled(cost.latency, latency_factor);
-  if (transfer_factor != 1) cost.transfer = scaled(cost.transfer, transfer_factor);
+  const Duration filling = changed(cost.filling, change.filling);
+  cost.latency = filling + changed(cost.latency - cost.filling, change.latency);
+  cost.filling = filling;
+  cost.transfer = changed(cost.transfer, change.transfer);
   return cost;
 }
 
@@ -303,6 +312,7 @@ CollectiveCost CollectiveLaw::of(Collective collective, Bytes payload, int ranks
     const double n = ranks, all = ranks_;
     const double steps = (n - 1) / (all - 1);
     cost.latency = scaled(cost.latency, steps);
+    cost.filling = scaled(cost.filling, steps);
     cost.transfer = scaled(cost.transfer, steps * all / n);
     return cost;
   }

@@ -11,13 +11,22 @@ namespace ddpsim {
 
 /// What one all-reduce costs while nothing else runs.
 struct CollectiveCost {
-  Duration latency{};   ///< the part that does not depend on bandwidth
+  Duration latency{};   ///< all but the transfer
   Duration transfer{};  ///< moving the bytes; this part slows beside compute (interference.hpp)
   int channels = 0;     ///< SMs NCCL takes meanwhile; 0 on a CPU
   Bandwidth bus;        ///< bus bandwidth during the transfer: 2 (n-1)/n x bytes / transfer
+  /// Of `latency`: until the first chunk has passed all hops of a tree or of NVLS. Bytes are under
+  /// way meanwhile, so a faster link shortens it.
+  Duration filling{};
   CollectiveChoice choice{};  ///< how it runs, and what bounds it
 
   Duration time() const { return latency + transfer; }
+};
+
+/// Factors on the parts of every collective's cost, call overhead included.
+struct LinkChange {
+  double latency = 1;  ///< of all of it but the filling
+  double filling = 1, transfer = 1;
 };
 
 /// Ring all-reduce over equal links.
@@ -76,9 +85,8 @@ class CollectiveLaw {
   /// negative as leaves the bandwidth part. See sim/predict/fit.hpp.
   Duration call_overhead{};
 
-  /// Factors on the two parts of every all-reduce, call overhead included: what if the link were
-  /// another? Kernels beside it feel what they felt. See sim/predict/what_if.hpp.
-  double latency_factor = 1, transfer_factor = 1;
+  /// What if collectives took another time? Kernels beside them feel what they felt.
+  LinkChange change;
 
   /// For people: "nccl", "gloo", "alpha-beta", "table".
   const char* name() const;

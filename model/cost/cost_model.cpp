@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "model/base/statistics.hpp"
+#include "model/cost/collective_ports.hpp"
 #include "model/cost/kernel_cost.hpp"
 
 namespace ddpsim {
@@ -159,7 +160,25 @@ void CostModel::use_links(const Link& intra_node, const Link& inter_node) {
         "all-reduces take what a table of measurements says: another link would change nothing");
   cluster_.intra_node = intra_node;
   cluster_.inter_node = inter_node;
-  renew_law();
+  renew_laws();
+}
+
+void CostModel::double_links() {
+  if (std::string_view(collective.name()) == "table") {
+    collective.change.transfer *= 0.5;
+    return;
+  }
+  Link inside = cluster_.intra_node, between = cluster_.inter_node;
+  if (through_host(cluster_) && inside.bandwidth.bytes_per_second > 0)
+    inside.carries =
+        bus_through_host(cluster_).bytes_per_second / inside.bandwidth.bytes_per_second;
+  for (Link* link : {&inside, &between}) {
+    link->bandwidth.bytes_per_second *= 2;
+    link->nccl_bandwidth.bytes_per_second *= 2;
+  }
+  for (RankException& exception : cluster_.exceptions)
+    if (exception.nic) exception.nic->bytes_per_second *= 2;
+  use_links(inside, between);
 }
 
 void CostModel::make_ranks_even() {
@@ -171,16 +190,18 @@ void CostModel::take_out_exceptions() {
   exceptions.clear();
   cluster_.exceptions.clear();
   slowest_rank = ddpsim::slowest_rank(cluster_, step_spread_);
-  renew_law();
+  renew_laws();
 }
 
-/// The law of collectives for the cluster as it is now, with all that was fitted.
-void CostModel::renew_law() {
+/// The laws of collectives for the cluster as it is now, with all that was fitted.
+void CostModel::renew_laws() {
+  InterferenceLaw beside(cluster_);
+  beside.strength = interference.strength;
+  interference = std::move(beside);
   CollectiveLaw law(cluster_, collective.nvls_tree_sizes());
   buffers_ = law;
   law.call_overhead = collective.call_overhead;
-  law.latency_factor = collective.latency_factor;
-  law.transfer_factor = collective.transfer_factor;
+  law.change = collective.change;
   collective = law;
 }
 
@@ -308,6 +329,7 @@ WorkCost CostModel::collective_cost(const Work& work) const {
   const CollectiveCost priced = among(work);
   cost.work = priced.time();
   cost.latency = priced.latency;
+  cost.filling = priced.filling;
   cost.choice = priced.choice;
   cost.beside = interference.beside(priced, work.payload);
   return cost;
@@ -326,8 +348,7 @@ CollectiveCost CostModel::among(const Work& work) const {
   one_node.ranks_per_node = ranks_per_node;
   one_node.forced.algorithm.reset();  // it may be one between nodes
   CollectiveLaw node(one_node);
-  node.latency_factor = collective.latency_factor;
-  node.transfer_factor = collective.transfer_factor;
+  node.change = collective.change;
   return node.of(kind, work.payload, work.group);
 }
 

@@ -42,6 +42,11 @@ class CostModel {
   /// or measured of kernels, and all factors, stay. Throws std::invalid_argument where a
   /// calibration or a table says what all-reduces take.
   void use_links(const Link& intra_node, const Link& inter_node);
+  /// From here on every link and every NIC has twice its bandwidth, and collectives through the
+  /// memory of hosts are twice as fast. Slots of NICs, and what channels and latency take, stay.
+  /// Where a table says what all-reduces take, its
+  /// transfers take half the time, and kernels beside them feel what they felt.
+  void double_links();
 
   /// Does any rank compute slower or otherwise than a typical one?
   bool has_uneven_ranks() const { return slowest_rank > 1 || !exceptions.empty(); }
@@ -81,7 +86,7 @@ class CostModel {
   WorkCost collective_cost(const Work& work) const;
   WorkCost host_only(const Work& work) const;
   CollectiveCost among(const Work& work) const;
-  void renew_law();
+  void renew_laws();
   void scale_passes(const std::vector<Work>& works, const Passes& passes, Costs& costs) const;
   void share_optimizer(const std::vector<Work>& works, const Passes& passes, Costs& costs) const;
 

@@ -15,6 +15,7 @@ struct WorkCost {
   /// The work ends no earlier than this after the host enqueued the last launch.
   Duration last_launch{};
   Duration latency{};         ///< collectives: the part of `work` that is not transfer
+  Duration filling{};         ///< collectives: CollectiveCost::filling
   float memory_fraction = 0;  ///< of `work`, bounded by memory bandwidth
   float launch_rate = 0;      ///< kernels: launches per second of `work`
   Interference beside;        ///< collectives: how it and the kernels beside it slow each other

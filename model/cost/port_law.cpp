@@ -287,12 +287,17 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
 PortLaw::Price PortLaw::price(const Candidate& candidate, double bytes) const {
   const Bytes size{static_cast<std::int64_t>(bytes)};
   const double transfer = bytes * candidate.seconds_per_byte;
-  Price price{from_seconds(candidate.time(bytes) - transfer), from_seconds(transfer), {}};
+  const double latency = candidate.time(bytes) - transfer;
+  Price price{from_seconds(latency),
+              from_seconds(std::min(latency, candidate.filling(bytes))),
+              from_seconds(transfer),
+              {}};
   int channels = nccl_channels(system_, candidate.algorithm, candidate.protocol, size);
   if (most_channels_) channels = std::min(channels, *most_channels_);
-  price.choice = {candidate.algorithm, candidate.protocol, static_cast<std::int16_t>(channels),
-                  static_cast<std::int16_t>(nics_),
-                  price.latency > price.transfer ? CollectiveBound::latency : candidate.bound};
+  price.choice = {
+      candidate.algorithm, candidate.protocol, static_cast<std::int16_t>(channels),
+      static_cast<std::int16_t>(nics_),
+      price.waits() > price.transfer + price.filling ? CollectiveBound::latency : candidate.bound};
   return price;
 }
 
@@ -331,6 +336,7 @@ PortLaw::Price PortLaw::of_nvls_tree(double bytes) const {
   while (bytes / parts >= nvls_tree_.from) parts *= 2;
   Price split = price(quickest(candidates, bytes / parts), bytes / parts);
   split.latency *= parts;
+  split.filling *= parts;
   split.transfer *= parts;
   const Price larger = price(quickest(candidates, nvls_tree_.to), nvls_tree_.to);
   const CollectiveChoice nvls_tree = found.choice;

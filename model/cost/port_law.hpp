@@ -72,9 +72,11 @@ class PortLaw {
  public:
   struct Price {
     Duration latency{};   ///< start, steps, and the first chunk's way
+    Duration filling{};   ///< of it, the first chunk's way
     Duration transfer{};  ///< the bytes through the narrowest port
     CollectiveChoice choice;
 
+    Duration waits() const { return latency - filling; }
     Duration time() const { return latency + transfer; }
   };
 
@@ -115,9 +117,10 @@ class PortLaw {
     double seconds_per_byte = 0;
     NcclChunks chunks{};
 
+    double filling(double size) const { return chunks.of(size) * hops; }
     double time(double size) const {
-      return start + std::max(chunks.of(size) * hops + size * seconds_per_byte,
-                              std::min(size, alone_bytes) * alone);
+      return start +
+             std::max(filling(size) + size * seconds_per_byte, std::min(size, alone_bytes) * alone);
     }
   };
   static constexpr std::size_t most_candidates = 10;

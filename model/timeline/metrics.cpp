@@ -22,7 +22,7 @@ struct Window {
 };
 
 Bound bound_of(const Schedule& schedule, const Timeline& timeline, int rank) {
-  std::array<Duration, 4> shares{};
+  std::array<Duration, 5> shares{};
   const auto add = [&](Bound bound, Duration length) {
     shares[static_cast<std::size_t>(bound)] += length;
   };
@@ -34,11 +34,15 @@ Bound bound_of(const Schedule& schedule, const Timeline& timeline, int rank) {
                schedule.work_of(task).message != Message::parameters) {
       add(Bound::latency, piece.length);
     } else if (is_collective(task.operation)) {
-      const Duration latency = std::min(piece.length, timeline.detail_of(task).latency);
+      const Timeline::Detail detail = timeline.detail_of(task);
+      const Duration latency = std::min(piece.length, detail.latency - detail.filling);
       add(Bound::latency, latency);
       add(Bound::bandwidth, piece.length - latency);
     } else {
-      add(Bound::compute, piece.length);
+      const Duration alone = timeline.detail_of(task).alone;
+      const Duration slowed = alone > Duration::zero() ? piece.length - alone : Duration::zero();
+      add(Bound::interference, std::max(Duration::zero(), slowed));
+      add(Bound::compute, std::min(piece.length, piece.length - slowed));
     }
   }
   return static_cast<Bound>(std::max_element(shares.begin(), shares.end()) - shares.begin());
@@ -87,8 +91,8 @@ void add_collective(const Schedule& schedule, const std::vector<TaskTimes>& time
 }  // namespace
 
 std::string_view name_of(Bound bound) {
-  constexpr std::array<std::string_view, 5> names{"compute", "bandwidth", "latency", "launch",
-                                                  "input"};
+  constexpr std::array<std::string_view, 6> names{"compute", "bandwidth",    "latency",
+                                                  "launch",  "interference", "input"};
   return names[static_cast<std::size_t>(bound)];
 }
 

@@ -8,9 +8,9 @@
 
 namespace ddpsim {
 
-/// What a step's length is made of, along its critical path; `input`: all of it has ended, and its
-/// next batches are not there yet.
-enum class Bound : std::uint8_t { compute, bandwidth, latency, launch, input };
+/// What a step's length is made of, along its critical path; `interference`: what kernels take
+/// longer than by themselves; `input`: all of it has ended, and its next batches are not there yet.
+enum class Bound : std::uint8_t { compute, bandwidth, latency, launch, interference, input };
 std::string_view name_of(Bound bound);
 
 struct BucketTimes {

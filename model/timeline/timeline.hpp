@@ -26,6 +26,8 @@ struct Timeline {
   /// What a prediction knows of a piece of work besides its times, to tell what bounds a step.
   struct Detail {
     Duration latency{};         ///< collectives: the part that is not transfer
+    Duration filling{};         ///< collectives: of it, the part in which bytes are under way
+    Duration alone{};           ///< what is computed: how long it takes beside no collective
     Duration last_launch{};     ///< it ends no earlier than this after its last launch
     CollectiveChoice choice{};  ///< collectives: how it runs, and what bounds it
     Duration take_up{};         ///< collectives: from being enqueued to the stream's taking it up

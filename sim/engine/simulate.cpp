@@ -506,7 +506,8 @@ class Engine {
   void keep_details(const Costs& costs) {
     timeline_.details.reserve(costs.works.size());
     for (const WorkCost& cost : costs.works)
-      timeline_.details.push_back({cost.latency, cost.last_launch, cost.choice, cost.take_up});
+      timeline_.details.push_back(
+          {cost.latency, cost.filling, cost.work, cost.last_launch, cost.choice, cost.take_up});
   }
 
   void wake(Rank& rank, Waker who, Instant at) {

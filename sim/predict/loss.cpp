@@ -66,8 +66,9 @@ class Removal {
   }
 
   void cheapen_collective(WorkCost& cost) const {
-    const Duration latency = std::min(cost.work, cost.latency), transfer = cost.work - latency;
-    if (has(Loss::latency)) cost.latency = Duration::zero();
+    const Duration latency = std::min(cost.work, cost.latency - cost.filling),
+                   transfer = cost.work - latency;
+    if (has(Loss::latency)) cost.latency = cost.filling;
     cost.work = (has(Loss::latency) ? Duration::zero() : latency) +
                 (has(Loss::transfer) ? Duration::zero() : transfer);
   }

@@ -14,10 +14,10 @@ std::string_view name_of(Change change) {
 CostModel with(CostModel costs, Change change) {
   switch (change) {
     case Change::link_twice_as_fast:
-      costs.collective.transfer_factor *= 0.5;
+      costs.double_links();
       break;
     case Change::no_latency:
-      costs.collective.latency_factor = 0;
+      costs.collective.change.latency = 0;
       break;
     case Change::free_launch:
       costs.launch = {};

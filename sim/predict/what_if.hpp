@@ -11,19 +11,20 @@ namespace ddpsim {
 
 /// One thing that could be better, all else being the same.
 enum class Change : std::uint8_t {
-  link_twice_as_fast,  ///< the part of every all-reduce that moves bytes takes half the time
-  no_latency,          ///< the other part takes none
-  free_launch,         ///< the host takes no time for kernels, hooks, collectives and handovers
-  no_interference,     ///< kernels and collectives do not slow each other
-  even_ranks,          ///< no rank is slower than the others
-  no_exceptions,       ///< no rank and no NIC is another than the cluster says (RankException)
+  /// Every link and NIC has twice its bandwidth (CostModel::double_links).
+  link_twice_as_fast,
+  no_latency,       ///< what of a collective moves no bytes takes no time
+  free_launch,      ///< the host takes no time for kernels, hooks, collectives and handovers
+  no_interference,  ///< kernels and collectives do not slow each other
+  even_ranks,       ///< no rank is slower than the others
+  no_exceptions,    ///< no rank and no NIC is another than the cluster says (RankException)
 };
 inline constexpr std::array all_changes{Change::link_twice_as_fast, Change::no_latency,
                                         Change::free_launch,        Change::no_interference,
                                         Change::even_ranks,         Change::no_exceptions};
 std::string_view name_of(Change change);
 
-/// What a step costs under a change. The broadcasts of DDP's buffers stay what they are; on a
+/// What a step costs under a change. But for faster links, broadcasts of DDP's buffers stay; on a
 /// synchronous device a kernel's launch is part of its time, and stays too.
 CostModel with(CostModel costs, Change change);
 

@@ -58,8 +58,9 @@ BucketedSteps::BucketedSteps(const BucketedSteps& other, const CostModel& costs,
 
 void BucketedSteps::take_costs(double link_factor) {
   const StepWorks& works = model_.works;
-  model_.costs.collective.latency_factor *= link_factor;
-  model_.costs.collective.transfer_factor *= link_factor;
+  LinkChange& change = model_.costs.collective.change;
+  for (double* factor : {&change.latency, &change.filling, &change.transfer})
+    *factor *= link_factor;
   before_.emplace_back();
   for (const int index : works.arrival)
     before_.push_back(before_.back() + works.gradients[at(index)].size);

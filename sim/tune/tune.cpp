@@ -360,7 +360,7 @@ class Tuner {
     if (model_.works.device.collectives_at_once == 1) return std::nullopt;
     StepModel one = model_;
     one.works.device.collectives_at_once = 1;
-    one.costs.collective.latency_factor = 0;
+    one.costs.collective.change.latency = one.costs.collective.change.filling = 0;
     BucketedSteps steps(std::move(one), training_);
     if (steps.why_simulated()) return std::nullopt;
     const Partition ideal = best_partition(steps.ideal());

@@ -67,6 +67,9 @@ TEST_CASE("an unknown key to explain is bad input, with the nearest", "[tools][e
   CHECK(outcome.err ==
         "ddpsim: unknown key \"training.bucket_capp\"; did you mean \"training.bucket_cap\"?; "
         "`ddpsim explain` lists all keys\n");
+  // A key of that name in another place is nearer than another key of the same place.
+  CHECK_THAT(ddpsim({"explain", "cluster.nic"}).err,
+             Catch::Contains("did you mean \"cluster.exceptions.nic\"?"));
   CHECK(ddpsim({"explain", "zebra_crossing"}).code == 2);
   CHECK(ddpsim({"explain", std::string(100'000, 'x')}).err.size() < 300);
 }

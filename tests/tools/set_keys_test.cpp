@@ -347,6 +347,11 @@ TEST_CASE("another cluster without a network is told which nodes are kept", "[to
                 "device: rtx4090\nranks_per_node: 2\nintra_node: pcie4\ninter_nod: ib-ndr\n");
   CHECK_THAT(run(file, {"--cluster", "slip.yaml"}, scratch.folder()).err,
              Catch::Contains("did you mean \"inter_node\""));
+  scratch.write("sized.yaml",
+                "device: rtx4090\nranks_per_node: 2\nnodes: 2\nintra_node: pcie4\n"
+                "inter_nod: ib-ndr\n");
+  CHECK_THAT(run(file, {"--cluster", "sized.yaml"}, scratch.folder()).err,
+             Catch::Contains("did you mean \"inter_node\""));
 }
 
 TEST_CASE("a chain of files that are based on each other has an end", "[tools][set_keys]") {

@@ -562,4 +562,29 @@ TEST_CASE("a verdict that rests on assumed interference says so first", "[tools]
              Catch::Contains("The verdict rests on an assumption: " + says));
 }
 
+TEST_CASE("a saving that rests on where NCCL takes NVLS trees says so first", "[tools][tune]") {
+  const Scratch scratch;
+  const std::string file =
+      scratch
+          .write("s.yaml",
+                 "workload: {model: gpt2-xl, batch: 4, sequence: 1024, compute: bf16}\n"
+                 "cluster: {device: h100-sxm, ranks_per_node: 8, nodes: 16, intra_node: nvlink4, "
+                 "inter_node: {base: ethernet-25g, nics: 8}}\n")
+          .string();
+  const auto out = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"tune", file});
+    const Outcome outcome = ddpsim(more);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  const std::string nodes = out({});
+  const std::size_t said = nodes.find("NCCL is taken to run all-reduces of ");
+  CHECK(said < nodes.find("verdict: "));
+  // Where an algorithm is given there is no choice, and one node has no such trees.
+  CHECK_THAT(out({"--set", "cluster.collectives={algorithm: tree}"}),
+             !Catch::Contains("is taken to run"));
+  CHECK_THAT(out({"--nodes", "1"}), !Catch::Contains("is taken to run"));
+}
+
 }  // namespace ddpsim

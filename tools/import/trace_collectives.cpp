@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
+#include <numeric>
 #include <tuple>
 
 namespace ddpsim {
@@ -23,7 +25,17 @@ void complete(TracedMessage& message, const TracedMessage& other) {
 struct Call {
   TracedCollective collective;
   Duration end{};
+  std::int64_t copied = 0;  ///< elements that its thread copied into buckets before; -1: not said
 };
+
+/// Elements of what a copy took; -1: not said.
+std::int64_t elements_of(const Trace& trace, const HostSpan& copy) {
+  if (copy.detail < 0) return -1;
+  const Shape& shape = trace.shapes[static_cast<std::size_t>(copy.detail)];
+  if (shape.type == Shape::in_bytes) return -1;
+  return std::accumulate(shape.extents.begin(), shape.extents.end(), std::int64_t{1},
+                         std::multiplies<>{});
+}
 
 /// Spans sorted by thread, then outermost first.
 std::vector<HostSpan> sorted_spans(const Trace& trace, HostKind kind) {
@@ -57,6 +69,24 @@ std::vector<Call> calls_of(const Trace& trace) {
   return calls;
 }
 
+/// Counts for each call what its thread copied into buckets since the one before it; where no copy
+/// was recorded (before torch 2), what gradients it accumulated.
+void add_copied(const Trace& trace, std::vector<Call>& calls) {
+  std::vector<HostSpan> copies = sorted_spans(trace, HostKind::copy_in);
+  if (copies.empty()) copies = sorted_spans(trace, HostKind::accumulate);
+  auto copy = copies.begin();
+  for (Call& call : calls) {
+    const TracedCollective& its = call.collective;
+    for (; copy != copies.end() &&
+           std::pair(copy->thread, copy->begin) < std::pair(its.thread, its.called);
+         ++copy) {
+      const std::int64_t elements = elements_of(trace, *copy);
+      if (copy->thread == its.thread)
+        call.copied = call.copied < 0 || elements < 0 ? -1 : call.copied + elements;
+    }
+  }
+}
+
 /// The call of that thread in which the launch was, if any.
 Call* call_at(std::vector<Call>& calls, const LaunchCall& launch) {
   const auto after =
@@ -84,7 +114,9 @@ class Waiting {
     std::sort(forwards_.begin(), forwards_.end());
   }
 
-  /// The first call before the execution of its kind and size, which then waits no longer.
+  /// The first call before the execution of its kind and size, which then waits no longer. Threads
+  /// that communicate may begin in another order than that of the calls: where a call does not say
+  /// its size, what was copied into its bucket does.
   Call* take(const Execution& execution) {
     while (next_ < calls_.size() && calls_[next_].collective.called <= execution.begin) {
       // On a CPU a step begins when all collectives of the last have ended: what still waits was
@@ -98,18 +130,27 @@ class Waiting {
       if (!call.collective.ran) calls_waiting_.push_back(&call);
       if (calls_waiting_.size() > most_waiting) calls_waiting_.pop_front();
     }
-    for (auto call = calls_waiting_.begin(); call != calls_waiting_.end(); ++call) {
-      const TracedMessage& message = (*call)->collective.message;
-      const bool kind = execution.message.kind == CollectiveKind::unknown ||
-                        execution.message.kind == message.kind;
-      const bool size = execution.message.elements < 0 || message.elements < 0 ||
-                        execution.message.elements == message.elements;
-      if (!kind || !size) continue;
-      Call* found = *call;
-      calls_waiting_.erase(call);
-      return found;
-    }
-    return nullptr;
+    const std::int64_t elements = execution.message.elements;
+    const auto of_kind = [&](const Call* call) {
+      return execution.message.kind == CollectiveKind::unknown ||
+             execution.message.kind == call->collective.message.kind;
+    };
+    const auto copied = [&](const Call* call) {
+      return elements > 0 && call->collective.message.elements < 0 && call->copied == elements;
+    };
+    const auto of_size = [&](const Call* call) {
+      const std::int64_t its = call->collective.message.elements;
+      return elements < 0 || its < 0 || its == elements;
+    };
+    auto found = std::ranges::find_if(
+        calls_waiting_, [&](const Call* call) { return of_kind(call) && copied(call); });
+    if (found == calls_waiting_.end())
+      found = std::ranges::find_if(
+          calls_waiting_, [&](const Call* call) { return of_kind(call) && of_size(call); });
+    if (found == calls_waiting_.end()) return nullptr;
+    Call* call = *found;
+    calls_waiting_.erase(found);
+    return call;
   }
 
  private:
@@ -125,6 +166,7 @@ class Waiting {
 std::vector<TracedCollective> collectives_of(
     const Trace& trace, const std::vector<std::optional<LaunchCall>>& launched) {
   std::vector<Call> calls = calls_of(trace);
+  add_copied(trace, calls);
   std::vector<Execution> loose;  // whose launch is not known
   for (std::size_t i = 0; i < trace.device.size(); ++i) {
     const DeviceSpan& span = trace.device[i];

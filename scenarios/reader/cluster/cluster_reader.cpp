@@ -240,6 +240,11 @@ void check_table(const ClusterDraft& cluster, const Link& link) {
                     link.name));
 }
 
+/// Throws InputError where a layer has what may be meant to be the key, which none has.
+void refuse_slips(const ClusterDraft& cluster, std::string_view key) {
+  for (const Yaml& layer : cluster.layers) YamlMap(layer).refuse_slip(key, cluster_keys());
+}
+
 /// What links the ranks, and whether the law of collectives can work with it.
 void check_links(ClusterDraft& cluster, const YamlMap& map) {
   const bool intra = cluster.given("intra_node").has_value();
@@ -247,12 +252,12 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
   if (cluster.calibration && (intra || inter)) cluster.calibration->all_reduce.clear();
   const bool linked = cluster.calibration && !cluster.calibration->all_reduce.empty();
   if (!linked && !intra && cluster.ranks_per_node.largest() > 1) {
-    map.refuse_slip("intra_node", cluster_keys());
+    refuse_slips(cluster, "intra_node");
     map.node().fail(
         "missing key \"intra_node\": what links the ranks of a node, such as nvlink4 or pcie4");
   }
   if (!linked && !inter && cluster.nodes > 1) {
-    map.refuse_slip("inter_node", cluster_keys());
+    refuse_slips(cluster, "inter_node");
     map.node().fail(
         "missing key \"inter_node\": what links the nodes, such as ib-ndr or ethernet-100g");
   }

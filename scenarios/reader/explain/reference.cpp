@@ -450,7 +450,9 @@ std::string explanation(const std::string& given, const std::vector<GlossaryEntr
   for (const auto* entries : {&glossary(), &more})
     for (const GlossaryEntry& entry : *entries)
       for (const std::string& word : entry.words) known.push_back(in_small_letters(word));
-  const std::string guess = nearest(key, known);
+  const std::vector<const Found*> elsewhere = keys_meant(key.substr(key.rfind('.') + 1), all);
+  const std::string guess =
+      elsewhere.empty() ? nearest(key, known) : elsewhere.front()->paths.front();
   throw InputError(fmt::format("unknown key \"{}\"{}; `ddpsim explain` lists all keys",
                                given.substr(0, 60),
                                guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));

@@ -319,8 +319,8 @@ TEST_CASE("broadcasts of buffers stay what they are when the link changes", "[mo
   const StepWorks works = works_of(workload, two_ranks());
   const CostModel model(two_ranks());
   CostModel changed = model;
-  changed.collective.transfer_factor = 0.5;
-  changed.collective.latency_factor = 0;
+  changed.collective.change.transfer = 0.5;
+  changed.collective.change.latency = 0;
   changed.collective.call_overhead = 50us;
   const Priced before = priced(works, model, training), after = priced(works, changed, training);
   int buffers = 0, others = 0;
@@ -364,8 +364,8 @@ TEST_CASE("a collective of a few ranks of one node takes that node's link", "[mo
   CHECK(time(0, model) == time(8, model));
   // What is fitted to the link holds here too.
   CostModel faster = model;
-  faster.collective.latency_factor = 0.5;
-  faster.collective.transfer_factor = 0.25;
+  faster.collective.change.latency = 0.5;
+  faster.collective.change.transfer = 0.25;
   CHECK(time(4, faster) == 6 * (5us + 625ns));
 }
 

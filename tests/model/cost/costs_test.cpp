@@ -32,7 +32,10 @@ Schedule one_of_each_kind(bool synchronous) {
 
 Costs alike(const Schedule& schedule) {
   Costs costs;
-  costs.works.assign(schedule.works.size(), WorkCost{1us, 1us, 10us, 4us, {}, 0, 3, {}, {}});
+  costs.works.assign(
+      schedule.works.size(),
+      WorkCost{
+          .host = 1us, .first_launch = 1us, .work = 10us, .last_launch = 4us, .launch_rate = 3});
   return costs;
 }
 

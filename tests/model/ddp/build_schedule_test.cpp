@@ -276,10 +276,11 @@ TEST_CASE("a task has the costs of what it does", "[model][build_schedule]") {
     return step.costs.works[static_cast<std::size_t>(found - step.schedule.works.begin())];
   };
   for (std::size_t i = 0; i < 3; ++i) {
-    cost_of_copy(works.copy_in[i]) = {7us, 3us, static_cast<int>(i + 1) * 10us, 9us, {}, 0.75F, 0,
-                                      {},  {}};
-    cost_of_copy(works.copy_back[i]) = {7us, 3us, static_cast<int>(i + 1) * 20us, 9us, {}, 0.75F, 0,
-                                        {},  {}};
+    WorkCost copy{.host = 7us, .first_launch = 3us, .last_launch = 9us, .memory_fraction = 0.75F};
+    copy.work = static_cast<int>(i + 1) * 10us;
+    cost_of_copy(works.copy_in[i]) = copy;
+    copy.work *= 2;
+    cost_of_copy(works.copy_back[i]) = copy;
   }
   for (const Task& task : step.schedule.tasks) {
     CAPTURE(words(task));

@@ -143,6 +143,23 @@ TEST_CASE("a step is bound by what most of its critical path is", "[model][metri
   CHECK(bound(9ms, 3ms, 8ms, 4ms) == "launch");
 }
 
+TEST_CASE("what collectives make kernels take longer is interference, and filling is bandwidth",
+          "[model][metrics]") {
+  const auto bound = [](Duration alone, Duration filling) {
+    Happened kernel = ran(Operation::backward, 0ms, 10ms);
+    History history({kernel, reduced(0, 10ms, 17ms, {0})}, 1);
+    history.detail_of(0).alone = alone;
+    history.detail_of(1).latency = 6ms;
+    history.detail_of(1).filling = filling;
+    return name_of(measured(history).bound);
+  };
+  CHECK(bound(10ms, 0ms) == "compute");
+  CHECK(bound(2ms, 0ms) == "interference");  // 8 of 10 ms
+  CHECK(bound(5ms, 0ms) == "latency");       // 6 of 7 ms
+  CHECK(bound(5ms, 5ms) == "bandwidth");     // 6 of 7 ms, of which 5 fill the pipeline
+  CHECK(bound(20ms, 0ms) == "compute");      // it was shorter than predicted
+}
+
 TEST_CASE("a step held up by a broadcast of buffers is bound by latency", "[model][metrics]") {
   Happened broadcast = reduced(nobody, 0ms, 5ms), kernel = ran(Operation::forward, 5ms, 8ms);
   broadcast.operation = Operation::broadcast;

@@ -6,6 +6,7 @@
 
 #include "model/timeline/why.hpp"
 #include "sim/predict/predict.hpp"
+#include "tests/model/cost/public_sweeps.hpp"
 #include "tests/sim/predict/models.hpp"
 
 using namespace ddpsim;
@@ -51,6 +52,73 @@ TEST_CASE("a link twice as fast halves what moves, no latency takes the rest", "
   CHECK(step_under(model, Strategy::overlap) == 19500us);
   CHECK(step_under(model, Strategy::overlap, Change::link_twice_as_fast) == 19ms);
   CHECK(step_under(model, Strategy::overlap, Change::no_latency) == 19ms);
+}
+
+TEST_CASE("a link twice as fast is the link whose keys say so", "[sim][what_if]") {
+  // A tree's pipeline fills sooner, GPUs that cross the host's memory slow each other less, and
+  // what slots, channels and steps take stays.
+  Cluster tree =
+      sweeps::nodes(4, sweeps::node(90, 8, LinkKind::nvlink, 450), 8, 3.125, LinkKind::ethernet);
+  Cluster host = sweeps::node(86, 2, LinkKind::pcie, 31.5);
+  host.device.peer_to_peer = false;
+  host.intra_node.carries = 2.6 / 31.5;
+  Cluster nics =
+      sweeps::nodes(2, sweeps::node(90, 8, LinkKind::nvlink, 450), 8, 40, LinkKind::infiniband);
+  for (Cluster cluster : {tree, host, nics}) {
+    cluster.device.memory_bandwidth = gigabytes_per_second(2000);
+    cluster.device.multiprocessors = 100;
+    const Workload layers = timed::chain(3, 2ms, 4ms, {50'000'000});
+    const StepModel model = timed::model_of(layers, cluster);
+    for (Link* link : {&cluster.intra_node, &cluster.inter_node}) {
+      link->bandwidth.bytes_per_second *= 2;
+      link->nccl_bandwidth.bytes_per_second *= 2;
+    }
+    StepModel doubled = timed::model_of(layers, cluster);
+    for (const Strategy strategy : {Strategy::naive, Strategy::flat, Strategy::overlap}) {
+      CHECK(step_under(model, strategy, Change::link_twice_as_fast) ==
+            step_under(doubled, strategy));
+      CHECK(step_under(doubled, strategy) < step_under(model, strategy));
+    }
+  }
+}
+
+TEST_CASE("who says no share of the host's memory gets twice the rate all the same",
+          "[sim][what_if]") {
+  Cluster usual = sweeps::node(86, 2, LinkKind::pcie, 31.5);
+  usual.device.peer_to_peer = false;
+  usual.device.memory_bandwidth = gigabytes_per_second(900);
+  Cluster said = usual;
+  said.intra_node.carries = 2.6 / 31.5;
+  const Workload layers = timed::chain(3, 2ms, 4ms, {50'000'000});
+  const StepModel model = timed::model_of(layers, usual);
+  CHECK(step_under(model, Strategy::flat, Change::link_twice_as_fast) ==
+        step_under(timed::model_of(layers, said), Strategy::flat, Change::link_twice_as_fast));
+}
+
+TEST_CASE("no latency leaves what fills a tree's pipeline", "[sim][what_if]") {
+  Cluster cluster =
+      sweeps::nodes(4, sweeps::node(90, 8, LinkKind::nvlink, 450), 8, 3.125, LinkKind::ethernet);
+  cluster.forced = {NcclAlgorithm::tree, NcclProtocol::simple, {}};
+  cluster.device.memory_bandwidth = gigabytes_per_second(2000);
+  cluster.interference = FixedInterference{1, 1};
+  StepModel model = timed::model_of(timed::chain(3, 2ms, 4ms, {50'000'000}), cluster);
+  timed::free_copies(model);
+  const CollectiveCost cost = model.costs.all_reduce({150'000'000});
+  REQUIRE(cost.filling > cost.latency / 2);
+  CHECK(step_under(model, Strategy::flat) - step_under(model, Strategy::flat, Change::no_latency) ==
+        cost.latency - cost.filling);
+}
+
+TEST_CASE("a table's transfers take half the time over a link twice as fast", "[sim][what_if]") {
+  Cluster cluster = timed::ring(2, 0us, gigabytes_per_second(1));
+  cluster.intra_node.all_reduce = {{{1'000'000}, 2ms}, {{3'000'000}, 4ms}};
+  cluster.collectives = CollectiveModel::automatic;
+  const StepModel model = timed::model_of(timed::chain(3, 2ms, 4ms, {1'000'000}), cluster);
+  const CollectiveCost cost = model.costs.all_reduce({3'000'000});
+  REQUIRE(cost.transfer == 4ms);
+  CHECK(step_under(model, Strategy::flat) -
+            step_under(model, Strategy::flat, Change::link_twice_as_fast) ==
+        2ms);
 }
 
 TEST_CASE("a free launch takes the host's part", "[sim][what_if]") {

@@ -26,12 +26,14 @@ inline constexpr Field lost_interference_ms =
         .with(thousandths);
 inline constexpr Field lost_transfer_ms =
     ms_field("lost_transfer_ms", "transfer",
-             "Lost to moving the bytes of collectives, where no computation hides it.", Better::low)
+             "Lost to moving the bytes of collectives, where no computation hides it; of NCCL's "
+             "trees also while their pipeline fills.",
+             Better::low)
         .with(thousandths);
 inline constexpr Field lost_latency_ms =
     ms_field("lost_latency_ms", "latency",
-             "Lost to the time of collectives that is not transfer at the best rate, where no "
-             "computation hides it; of NCCL's trees also while its pipeline fills.",
+             "Lost to the time of collectives in which no bytes move, where no computation hides "
+             "it.",
              Better::low)
         .with(thousandths);
 inline constexpr Field lost_copies_ms =

@@ -104,8 +104,9 @@ inline constexpr Field speedup_vs_naive =
         .with(much);
 inline constexpr Field bound = text_field(
     "bound", "bound",
-    "What most of the critical path consists of: compute, the link's bandwidth, its latency, or "
-    "launch, the host's launches; input where the step waits for its next batches.");
+    "What most of the critical path consists of: compute, interference (what kernels take longer "
+    "beside collectives), the link's bandwidth, its latency, or launch, the host's launches; input "
+    "where the step waits for its next batches.");
 inline constexpr Field band_low_ms =
     ms_field("step_low_ms", "step low ms",
              "The lower end of a band around the prediction: of measured steps that were predicted "

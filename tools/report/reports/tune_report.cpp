@@ -309,6 +309,16 @@ StepMemory recommended_memory(const Scenario& scenario, const Tuning& tuning) {
   return memory_of(scenario, step.training, step.schedule);
 }
 
+std::vector<Bytes> bucket_sizes(const Scenario& scenario, const Choice& choice) {
+  std::vector<Bytes> sizes;
+  for (const auto& bucket : choice.buckets) {
+    Bytes& size = sizes.emplace_back();
+    for (const int index : bucket)
+      size += scenario.workload.parameters[static_cast<std::size_t>(index)].size();
+  }
+  return sizes;
+}
+
 /// Says, before the verdict, that the buckets it speaks of are far from the sizes that were
 /// measured; "" if they are not.
 std::string outside_table(const Scenario& scenario, const Tuning& tuning) {
@@ -317,10 +327,7 @@ std::string outside_table(const Scenario& scenario, const Tuning& tuning) {
   if (!covered) return "";
   Bytes least = no_cap, most;
   for (const Choice* choice : {&tuning.standard, &tuning.advice.choice})
-    for (const auto& bucket : choice->buckets) {
-      Bytes size;
-      for (const int index : bucket)
-        size += scenario.workload.parameters[static_cast<std::size_t>(index)].size();
+    for (const Bytes size : bucket_sizes(scenario, *choice)) {
       least = std::min(least, size);
       most = std::max(most, size);
     }
@@ -330,6 +337,30 @@ std::string outside_table(const Scenario& scenario, const Tuning& tuning) {
       "extrapolated: the link's table covers all-reduces of {} to {}, and the buckets below are of "
       "{} to {}:\nmeasure those sizes before you rely on what follows\n",
       to_string(covered->least), to_string(covered->most), to_string(least), to_string(most));
+}
+
+/// Says, before the verdict, that the buckets it compares are run by other algorithms, for where
+/// NCCL takes an NVLS tree is not where one is quickest; "" if they are not.
+std::string by_nvls_trees(const Scenario& scenario, const Tuning& tuning) {
+  const std::optional<NvlsTreeSizes> trees = CollectiveLaw(scenario.cluster).nvls_tree_sizes();
+  if (!trees || trees->to <= trees->from) return "";
+  if (scenario.training.comm_hook.kind != CommHookKind::none) return "";  // it sends other bytes
+  const auto of = [&](const Choice& choice) {
+    const std::vector<Bytes> sizes = bucket_sizes(scenario, choice);
+    const auto count = std::ranges::count_if(
+        sizes, [&](Bytes size) { return trees->contain(static_cast<double>(size.count)); });
+    return std::pair(count, sizes.size());
+  };
+  const auto [recommended, all] = of(tuning.advice.choice);
+  const auto [standard, all_standard] = of(tuning.standard);
+  if ((recommended > 0) == (standard > 0)) return "";
+  return fmt::format(
+      "NCCL is taken to run all-reduces of {} to {} here as NVLS trees: {} of {} recommended "
+      "buckets, and {} of {} of the default's.\nThe saving rests on that choice of NCCL's, which "
+      "another release or NCCL_ALGO makes otherwise (collectives.release, algorithm)\n",
+      to_string(Bytes{static_cast<std::int64_t>(trees->from)}),
+      to_string(Bytes{static_cast<std::int64_t>(trees->to)}), recommended, all, standard,
+      all_standard);
 }
 
 }  // namespace
@@ -404,7 +435,9 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
     page.add(Paragraph{assumed});
   const bool changes = saved(tuning) > 0 && !keeps_given(tuning, options) &&
                        (tuning.advice.pays || has_own_buckets(tuning));
-  page.add(Paragraph{outside_table(scenario, tuning) + verdict(tuning, options) +
+  page.add(Paragraph{outside_table(scenario, tuning) +
+                     (changes ? by_nvls_trees(scenario, tuning) : std::string()) +
+                     verdict(tuning, options) +
                      (changes ? saving_text(knowledge, saved(tuning)) : std::string())});
   page.add(Verbatim{settings_to_paste(tuning, options, scenario.training, scenario.workload)});
   return page;

@@ -160,6 +160,7 @@ Table changes_table(const Comparison& comparison) {
   Table table{{fields::strategy_in_words.labelled("step ms"), fields::step_ms.labelled("now")}};
   table.columns.back().look = fields::thousandths;
   table.title = "what would remove it:";
+  bool longer = false;
   for (const Step& step : comparison.compared) {
     TableRow row{strategy_label(step.training), in_ms(step.metrics.step)};
     for (const WhatIf& each : what_if(comparison.priced.model, step.training)) {
@@ -168,9 +169,15 @@ Table changes_table(const Comparison& comparison) {
             fields::changed_step_ms.labelled(heading(each.change))
                 .with(each.change == Change::no_exceptions ? fields::much : fields::usual));
       row.emplace_back(in_ms(each.step));
+      longer =
+          longer || (each.change == Change::link_twice_as_fast && each.step > step.metrics.step);
     }
     table.add(std::move(row));
   }
+  if (longer)
+    table.notes =
+        "link x 2: where a step is longer, a faster link takes more of the memory's bandwidth from "
+        "kernels than it saves\n";
   return table;
 }
 
