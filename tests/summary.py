@@ -9,7 +9,7 @@ import sys
 import xml.etree.ElementTree
 
 
-LINES = 25       # of what a test printed
+LINES = 25  # of what a test printed
 CHARACTERS = 200  # of a line
 
 

@@ -44,8 +44,8 @@ class CostModel {
   void use_links(const Link& intra_node, const Link& inter_node);
   /// From here on every link and every NIC has twice its bandwidth, and collectives through the
   /// memory of hosts are twice as fast. Slots of NICs, and what channels and latency take, stay.
-  /// Where a table says what all-reduces take, its
-  /// transfers take half the time, and kernels beside them feel what they felt.
+  /// Where a table says what all-reduces take, its transfers take half the time, and kernels beside
+  /// them feel what they felt.
   void double_links();
 
   /// Does any rank compute slower or otherwise than a typical one?

@@ -294,10 +294,10 @@ PortLaw::Price PortLaw::price(const Candidate& candidate, double bytes) const {
               {}};
   int channels = nccl_channels(system_, candidate.algorithm, candidate.protocol, size);
   if (most_channels_) channels = std::min(channels, *most_channels_);
-  price.choice = {
-      candidate.algorithm, candidate.protocol, static_cast<std::int16_t>(channels),
-      static_cast<std::int16_t>(nics_),
-      price.waits() > price.transfer + price.filling ? CollectiveBound::latency : candidate.bound};
+  const bool waits = price.latency - price.filling > price.transfer + price.filling;
+  price.choice = {candidate.algorithm, candidate.protocol, static_cast<std::int16_t>(channels),
+                  static_cast<std::int16_t>(nics_),
+                  waits ? CollectiveBound::latency : candidate.bound};
   return price;
 }
 

@@ -76,7 +76,6 @@ class PortLaw {
     Duration transfer{};  ///< the bytes through the narrowest port
     CollectiveChoice choice;
 
-    Duration waits() const { return latency - filling; }
     Duration time() const { return latency + transfer; }
   };
 

@@ -40,9 +40,10 @@ Bound bound_of(const Schedule& schedule, const Timeline& timeline, int rank) {
       add(Bound::bandwidth, piece.length - latency);
     } else {
       const Duration alone = timeline.detail_of(task).alone;
-      const Duration slowed = alone > Duration::zero() ? piece.length - alone : Duration::zero();
-      add(Bound::interference, std::max(Duration::zero(), slowed));
-      add(Bound::compute, std::min(piece.length, piece.length - slowed));
+      const Duration computed =
+          alone > Duration::zero() ? std::min(piece.length, alone) : piece.length;
+      add(Bound::compute, computed);
+      add(Bound::interference, piece.length - computed);
     }
   }
   return static_cast<Bound>(std::max_element(shares.begin(), shares.end()) - shares.begin());

@@ -70,7 +70,7 @@ std::vector<Call> calls_of(const Trace& trace) {
 }
 
 /// Counts for each call what its thread copied into buckets since the one before it; where no copy
-/// was recorded (before torch 2), what gradients it accumulated.
+/// was recorded, as by torch 1.13, what gradients it accumulated.
 void add_copied(const Trace& trace, std::vector<Call>& calls) {
   std::vector<HostSpan> copies = sorted_spans(trace, HostKind::copy_in);
   if (copies.empty()) copies = sorted_spans(trace, HostKind::accumulate);

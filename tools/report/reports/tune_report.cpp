@@ -357,7 +357,7 @@ std::string by_nvls_trees(const Scenario& scenario, const Tuning& tuning) {
   return fmt::format(
       "NCCL is taken to run all-reduces of {} to {} here as NVLS trees: {} of {} recommended "
       "buckets, and {} of {} of the default's.\nThe saving rests on that choice of NCCL's, which "
-      "another release or NCCL_ALGO makes otherwise (collectives.release, algorithm)\n",
+      "another release or NCCL_ALGO makes otherwise (cluster.collectives)\n",
       to_string(Bytes{static_cast<std::int64_t>(trees->from)}),
       to_string(Bytes{static_cast<std::int64_t>(trees->to)}), recommended, all, standard,
       all_standard);
