@@ -197,9 +197,10 @@ class Schedule(Answer):
 
 @dataclass(frozen=True, repr=False)
 class Score(Answer):
-    """Predictions beside measured rows: what `ddpsim score` prints. Errors are fractions."""
-    median_error: float
-    worst_error: float
+    """Predictions beside measured rows: what `ddpsim score` prints. Errors are fractions; None:
+    something is fitted to each row, so none is predicted."""
+    median_error: float | None
+    worst_error: float | None
 
 
 @dataclass(frozen=True, repr=False)

@@ -390,13 +390,14 @@ def ends(program):
     with served(program, SCENARIO, '--for', '500ms') as site:
         check(site.process.wait(5) == 0, 'another code')
     with served(program) as site:
-        for flags, said in ((['--port', str(site.port)], 'Address already in use'),
-                            (['--port', '99999'], 'expected a whole number'),
-                            (['--for', 'soon'], 'expected a time'),
-                            (['--set', 'nosuch=1'], 'nosuch'), ([str(site.file)], 'one scenario')):
+        for flags, said, code in (
+                (['--port', str(site.port)], 'Address already in use', 4),
+                (['--port', '99999'], 'expected a whole number', 2),
+                (['--for', 'soon'], 'expected a time', 2),
+                (['--set', 'nosuch=1'], 'nosuch', 2), ([str(site.file)], 'one scenario', 2)):
             out = subprocess.run([program, 'explore', str(site.file), *flags], text=True,
                                  capture_output=True, timeout=20)
-            check(out.returncode == 2 and said in out.stderr and out.stderr.count('\n') == 1 and
+            check(out.returncode == code and said in out.stderr and out.stderr.count('\n') == 1 and
                   not out.stdout, flags, out)
 
 

@@ -237,6 +237,30 @@ TEST_CASE("a step in bf16 on two H100 has another band than one in fp32", "[tool
   CHECK(width_in("bf16") > 0.1);
 }
 
+TEST_CASE("a kind that nobody measured has a band that holds those of single kinds of links",
+          "[tools][band]") {
+  const std::string zeros = " 0 0 0 0 0 0 0 0 0 0";
+  const Catalogue catalogue(
+      "laws,v100,infiniband,8,fp32,0.25 -0.2 0 0 0 0 0 0,a\n"
+      "laws,v100,pcie,8,fp32,0.01" +
+      zeros + zeros + zeros + zeros + ",b\n");
+  const auto run = [&](const char* link) {
+    return catalogue.ddpsim({"run", first_example, "--nodes", "2", "--set",
+                             std::string("cluster.inter_node=") + link, "--json", "-"});
+  };
+  const auto high = [&](const char* link) {
+    const Json step = run(link).json()["results"][0];
+    return step["step_high_ms"].get<double>() / step["step_ms"].get<double>();
+  };
+  CHECK(high("ib-ndr") == Approx(1.25));
+  CHECK(high("ethernet-100g") == Approx(1.25));
+  CHECK_THAT(
+      joined(
+          catalogue.ddpsim({"run", first_example, "--nodes", "2", "--link", "ethernet-100g"}).out),
+      Catch::Contains("Nine in ten of these steps took 1.00 to 1.00 times what was predicted. Over "
+                      "single kinds of links it was 0.80 to 1.25, which holds here."));
+}
+
 TEST_CASE("rows of one rank are not called predictions of all kinds", "[tools][band]") {
   const Catalogue catalogue("described,h200,,1,fp32,0.1 0 0 0 0 0 0 0.1,a\n");
   const auto said = [&](const Words& more) {

@@ -156,6 +156,64 @@ TEST_CASE("a ready cluster is the same by flag, by --set and in the file", "[too
   refused({"run", bare, "--ranks", "12"}, "write nodes and ranks_per_node");
 }
 
+TEST_CASE("of a cluster that says ranks, nodes keep their size and their number",
+          "[tools][cluster]") {
+  const Scratch scratch;
+  const std::string workload = "name: s\nworkload: {model: resnet18, batch: 8}\ncompare: [none]\n";
+  const auto sizes = [&](const std::string& size, const std::vector<std::string>& flags) {
+    const std::string cluster =
+        "{device: h100-sxm, intra_node: nvlink4, inter_node: ib-ndr, " + size + "}\n";
+    const std::string site = scratch.write("site.yaml", cluster).string();
+    const std::string own = scratch.write("own.yaml", workload + "cluster: " + cluster).string();
+    const std::string named =
+        scratch.write("named.yaml", workload + "cluster: site.yaml\n").string();
+    std::vector<std::string> found;
+    for (std::vector<std::string> words :
+         {std::vector{own}, std::vector{named}, std::vector<std::string>{own, "--cluster", site}}) {
+      words.insert(words.begin(), "run");
+      words.insert(words.end(), flags.begin(), flags.end());
+      const Json said = json_of(words)["cluster"];
+      found.push_back(std::to_string(said["nodes"].get<int>()) + " x " +
+                      std::to_string(said["ranks_per_node"].get<int>()));
+    }
+    CAPTURE(size, flags, found);
+    CHECK(found[0] == found[1]);  // a file is what the scenario would say itself
+    CHECK(found[0] == found[2]);
+    return found[0];
+  };
+  for (const char* size : {"ranks: 16, ranks_per_node: 8", "ranks: 16, nodes: 2"}) {
+    CHECK(sizes(size, {}) == "2 x 8");
+    CHECK(sizes(size, {"--nodes", "4"}) == "4 x 8");
+    CHECK(sizes(size, {"--ranks-per-node", "4"}) == "2 x 4");
+    CHECK(sizes(size, {"--nodes", "3", "--ranks-per-node", "2"}) == "3 x 2");
+    CHECK(sizes(size, {"--nodes", "4", "--ranks", "16"}) == "4 x 4");
+  }
+  CHECK(sizes("ranks: 16, ranks_per_node: 8", {"--ranks", "32"}) == "4 x 8");
+}
+
+TEST_CASE("a cluster's file that contradicts itself is refused where it stands",
+          "[tools][cluster]") {
+  const Scratch scratch;
+  const std::string links = "device: h100-sxm\nintra_node: nvlink4\ninter_node: ib-ndr\n";
+  const std::string workload = "name: s\nworkload: {model: resnet18, batch: 8}\n";
+  const std::string site =
+      scratch.write("site.yaml", links + "nodes: 2\nranks_per_node: 8\nranks: 32\n").string();
+  const std::string named = scratch.write("named.yaml", workload + "cluster: site.yaml\n").string();
+  const std::string system =
+      scratch.write("system.yaml", workload + "cluster: {system: site.yaml}\n").string();
+  const std::string says =
+      "site.yaml:6:8: ranks: 32 ranks are not nodes x ranks_per_node = 2 x 8: leave one of the "
+      "three out";
+  refused({"run", first_example, "--cluster", site}, says);
+  refused({"run", named}, says);
+  refused({"run", system}, says);
+  refused({"run", named, "--nodes", "4"}, says);
+  const std::string listed =
+      scratch.write("listed.yaml", links + "ranks_per_node: [8, 8]\nranks: 24\n").string();
+  refused({"run", first_example, "--cluster", listed},
+          "listed.yaml:5:8: ranks: 24 ranks are not nodes x ranks_per_node = 2 x 8");
+}
+
 TEST_CASE("a flag and a setting that give one key two values are refused, in the user's words",
           "[tools][cluster]") {
   const auto both = [](std::vector<std::string> flag, const std::string& setting,

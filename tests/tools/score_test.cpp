@@ -318,6 +318,12 @@ TEST_CASE("a naive row that nothing is fitted to counts as predicted, with a not
   CHECK_THAT(used.out, !Catch::Contains(unused));
   CHECK_THAT(used.out, Catch::Contains("no row is predicted: something is fitted to each"));
   CHECK_THAT(used.out, !Catch::Contains("0 predicted rows"));
+  // No row is predicted, so there is no error, and none is within a tolerance.
+  for (const char* key : {"median_error", "worst_error", "bias"})
+    CHECK(score_json({file})[key].is_null());
+  const Outcome held = ddpsim({"score", file, "--tolerance", "50%"});
+  CHECK(held.code == 2);
+  CHECK_THAT(held.err, Catch::Contains("--tolerance: something is fitted to each row"));
 }
 
 TEST_CASE("a link that carries less than it says is told from a time per collective",

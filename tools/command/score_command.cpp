@@ -90,6 +90,12 @@ int score_command(const std::vector<std::string>& arguments) {
   outputs.commit();
   if (!left_out.empty() && !options.quiet)
     note("{} files lack a row of {} and are left out", left_out.size(), calibrate_on);
+  if (allowed >= 0 && summary.predicted_rows == 0) {
+    note(
+        "ddpsim: --tolerance: something is fitted to each row, so none is predicted: give rows of "
+        "other strategies, or --laws-only");
+    return exit_input;
+  }
   return held_to_tolerance(summary.median_error, allowed);
 }
 

@@ -160,9 +160,9 @@ class SweepFiles {
     if (pages.wanted()) pages.add(sweep_page(sweep_, results_, best_));
     Reports reports(options_);
     if (reports.wanted())
-      reports.add(
-          sweep_section(sweep_, results_, best_, sweep_page(sweep_, results_, best_), notes),
-          sweep_.file);
+      reports.add(sweep_section(sweep_, results_, none_is_best().empty() ? best_ : std::nullopt,
+                                sweep_page(sweep_, results_, best_), notes),
+                  sweep_.file);
     Outputs outputs;
     pages.add_to(outputs);
     reports.add_to(outputs, "Sweep");
@@ -170,6 +170,9 @@ class SweepFiles {
     if (!options_.json.empty()) outputs.add(options_.json, sweep_json(sweep_, results_, notes));
     outputs.commit();
   }
+
+  /// Why no row is the best by the figure that was asked for; "": one is, or none was asked for.
+  std::string none_is_best() const { return best_ ? why_none_is_best(results_, *best_) : ""; }
 
   /// "12 points: 8 were in sweep.csv, 4 computed".
   std::string summary() const {
@@ -285,7 +288,11 @@ int compute(PointThreads& threads, const Sweep& sweep, SweepFiles& files,
          kept.empty() ? "" : fmt::format("; {} holds what had been computed", kept));
     return exit_failure;
   }
-  return report_refused(sweep, files.results());
+  const int refused = report_refused(sweep, files.results());
+  const std::string unordered = files.none_is_best();
+  if (unordered.empty()) return refused;
+  note("ddpsim: --best: {}", unordered);
+  return exit_input;
 }
 
 }  // namespace

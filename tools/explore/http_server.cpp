@@ -91,7 +91,11 @@ class HttpServer::Implementation {
     acceptor_.set_option(tcp::acceptor::reuse_address(true));
     acceptor_.bind(place, error);
     if (!error) acceptor_.listen(static_cast<int>(limits.connections), error);
-    if (error) throw InputError(fmt::format("--port {}: {}", port, error.message()));
+    if (!error) return;
+    const std::string problem = fmt::format("--port {}: {}", port, error.message());
+    if (error == boost::system::errc::address_in_use)
+      throw DeviceError(problem);  // may be free later
+    throw InputError(problem);
   }
 
   Implementation(const Implementation&) = delete;

@@ -144,6 +144,23 @@ KnownAccuracy summary_of(const std::vector<const KnownErrors*>& chosen, std::str
   return accuracy;
 }
 
+/// A kind that nobody measured is known no better than the least known of those that were: its band
+/// holds that of each kind of link of which there are enough rows.
+void widen_to_least_known(KnownAccuracy& accuracy, const std::vector<const KnownErrors*>& chosen) {
+  std::map<std::string, std::vector<double>> of_link;
+  for (const KnownErrors* each : chosen)
+    of_link[each->link].insert(of_link[each->link].end(), each->errors.begin(), each->errors.end());
+  const Band of_all = accuracy.band;
+  for (const auto& [link, errors] : of_link) {
+    if (errors.size() < enough_rows) continue;
+    const Band band = band_of(errors);
+    accuracy.band.low = std::min(accuracy.band.low, band.low);
+    accuracy.band.high = std::max(accuracy.band.high, band.high);
+  }
+  if (accuracy.band.low < of_all.low || accuracy.band.high > of_all.high)
+    accuracy.band_of_all = of_all;
+}
+
 constexpr const char* all_kinds =
     "Too few rows of this kind were measured; predictions of all kinds";
 constexpr const char* all_of_one_rank =
@@ -195,8 +212,11 @@ std::optional<KnownAccuracy> accuracy_of_kind(const std::vector<KnownErrors>& al
   if (chosen.empty()) return std::nullopt;
   const bool of_one_rank =
       std::ranges::all_of(chosen, [](const KnownErrors* each) { return each->ranks == 1; });
+  const bool of_all_kinds = subject == all_kinds && !of_one_rank;
   if (subject == all_kinds && of_one_rank) subject = all_of_one_rank;
-  return summary_of(chosen, std::move(subject), kind);
+  KnownAccuracy accuracy = summary_of(chosen, std::move(subject), kind);
+  if (of_all_kinds) widen_to_least_known(accuracy, chosen);
+  return accuracy;
 }
 
 /// What the catalogue says, read once: a sweep asks at each of its points, on several threads.
@@ -299,17 +319,22 @@ Knowledge knowledge_of(const Scenario& scenario, const CalibratedModel& priced) 
 
 std::string sentence(const KnownAccuracy& accuracy) {
   const bool all = accuracy.rows < rows_at_each_end;
+  const Band of_rows = accuracy.band_of_all.value_or(accuracy.band);
   const std::string took =
-      accuracy.rows == 1
-          ? fmt::format("That step took {:.2f}", accuracy.band.low)
-          : fmt::format("{} of these steps took {:.2f} to {:.2f}", all ? "All" : "Nine in ten",
-                        accuracy.band.low, accuracy.band.high);
+      accuracy.rows == 1 ? fmt::format("That step took {:.2f}", accuracy.band.low)
+                         : fmt::format("{} of these steps took {:.2f} to {:.2f}",
+                                       all ? "All" : "Nine in ten", of_rows.low, of_rows.high);
+  const std::string least =
+      accuracy.band_of_all
+          ? fmt::format(" Over single kinds of links it was {:.2f} to {:.2f}, which holds here.",
+                        accuracy.band.low, accuracy.band.high)
+          : "";
   return fmt::format(
       "{}{} were {:.1f} % off in the median (9 in 10 within {:.1f} %) on {} "
-      "measured row{} of {} setup{}: {}. {} times what was predicted.",
+      "measured row{} of {} setup{}: {}. {} times what was predicted.{}",
       accuracy.subject, accuracy.on_device, 100 * accuracy.median_error,
       100 * accuracy.ninth_decile_error, accuracy.rows, accuracy.rows == 1 ? "" : "s",
-      accuracy.setups, accuracy.setups == 1 ? "" : "s", accuracy.rows_of, took);
+      accuracy.setups, accuracy.setups == 1 ? "" : "s", accuracy.rows_of, took, least);
 }
 
 }  // namespace ddpsim

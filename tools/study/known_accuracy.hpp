@@ -52,11 +52,14 @@ struct KnownAccuracy {
   /// What they have in common: "h100-sxm, nvlink, 2 to 8 ranks"; and where most of them multiply in
   /// another number format than the prediction's step does, that.
   std::string rows_of;
+  /// Where `band` is wider than that of these rows, theirs: see known_accuracy().
+  std::optional<Band> band_of_all{};
 };
 /// The accuracy on rows of the same device, number format, kind of link and number of ranks; if
 /// fewer than eight, of any number of ranks above one; then of any device and format by that kind
 /// of link, with the same ranks and with any; then of all rows that were predicted from what these
-/// were, and if all of those are of one rank, the subject says it. Where no described model was
+/// were (the band then holds that of each kind of link of which there are eight), and if all of
+/// those are of one rank, the subject says it. Where no described model was
 /// measured, of rows by the laws, and the subject says so. None: there is no such row.
 std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
                                             const PredictionKind& kind);

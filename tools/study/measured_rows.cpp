@@ -68,6 +68,26 @@ std::string below_none(const std::vector<CalibrationRow>& rows, const MeasuredRo
       100 * (1 - in_seconds(shortest->step) / in_seconds(none.step)), in_ms(none.step));
 }
 
+/// Says where computation was fitted to a step with communication alone, of which nobody measured
+/// how much was communication, and comes out far from the laws. "": that is not so.
+std::string beside_the_laws(const std::vector<CalibrationRow>& calibration, const Fit& fitted) {
+  constexpr double low = 0.7, high = 1.5;
+  const PassFactors& passes = fitted.passes;
+  const auto far = [&](double factor) { return factor < low || factor > high; };
+  if (!far(passes.forward) && !far(passes.backward)) return "";
+  for (const CalibrationRow& each : calibration) {
+    const MeasuredRow& row = *each.row;
+    if (row.strategy == Strategy::none || row.communication || row.times.forward ||
+        row.times.backward || each.model.costs.ranks == 1)
+      return "";
+  }
+  return fmt::format(
+      "forward and backward x {:.2f} is far from the laws: a host, a network or links that differ "
+      "from the scenario's would look the same in this one row; a row of none, or "
+      "`communication: TIME` in it, tells them apart",
+      far(passes.backward) ? passes.backward : passes.forward);
+}
+
 }  // namespace
 
 std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
@@ -125,6 +145,8 @@ Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<Strate
     if (row.row->strategy == Strategy::none)
       if (std::string note = below_none(rows, *row.row); !note.empty())
         fitted.notes.push_back(std::move(note));
+  if (std::string note = beside_the_laws(calibration, fitted); !note.empty())
+    fitted.notes.push_back(std::move(note));
   if (calibration.empty() && !has_measured_kernels(workload))
     fitted.notes.emplace_back("no row to calibrate on, so predictions come from the laws alone");
   if (contains(strategies, Strategy::naive) && has_row(rows, Strategy::naive) &&

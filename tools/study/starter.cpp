@@ -177,8 +177,8 @@ name: {1}
 
   static std::string training() {
     return R"(training:
-  bucket_cap: 25 MiB            # PyTorch's bucket_cap_mb; `ddpsim tune` finds a better one
-  # micro_batches: 4            # gradient accumulation; no_sync: true sends the last one's alone
+  micro_batches: 1              # gradient accumulation; no_sync: true sends the last one's alone
+  # bucket_cap: 50 MiB          # PyTorch's bucket_cap_mb; without it 25 MiB, and 1 for the first
   # comm_hook: bf16_compress    # ddpsim list hooks
 compare: [none, naive, flat, overlap, bucketed]
 # A measured step makes predictions better. With one, remove the marks before these lines.

@@ -105,13 +105,17 @@ std::map<std::string, Best> best_points(const PointResults& results, const Field
   return best;
 }
 
-/// Sorts the rows by the column of `best`, and keeps the first where there are many.
+/// Sorts the rows by the column of `best`.
 void sort_by(Table& table, const Field& best) {
   const std::size_t column = table.index_of(best);
   std::stable_sort(table.rows.begin(), table.rows.end(), [&](const TableRow& a, const TableRow& b) {
     return goes_before(best, a[column], b[column]);
   });
   table.title = sorted_text(best);
+}
+
+/// Keeps the first rows where there are many.
+void keep_first(Table& table) {
   if (table.rows.size() <= most_rows_shown) return;
   table.notes = fmt::format("the first {} of {} rows; --csv FILE holds all", most_rows_shown,
                             table.rows.size());
@@ -128,12 +132,12 @@ std::set<std::string> currencies_of(const PointResults& results) {
   return currencies;
 }
 
-/// A strategy's best row is the one of its shortest step, or that where `by` is the best, unless
-/// rows cannot be ordered by that (why_no_best). `all`: also rows that are no strategy's best.
+/// A strategy's best row is the one of its shortest step, or that where `by` is the best; there is
+/// none where rows cannot be ordered by that. `all`: also rows that are no strategy's best.
 Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
                  const std::optional<Field>& by) {
   const std::set<std::string> currencies = currencies_of(results);
-  const std::string unordered = by ? why_no_best(*by, currencies) : "";
+  const std::string unordered = by ? why_none_is_best(results, *by) : "";
   const std::optional<Field> sorted_by = unordered.empty() ? by : std::nullopt;
   Table table{{fields::strategy, fields::step_ms}};
   if (!ranks_notes_of(sweep, results).empty()) table.columns.push_back(fields::world_size);
@@ -160,8 +164,8 @@ Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
   const std::vector<Axis>& axes = sweep.grid.axes();
   for (std::size_t a = axes.size(); a-- > 0;)
     table.columns.insert(table.columns.begin(), axis_field(axes[a]));
-  const std::map<std::string, Best> best =
-      best_points(results, sorted_by.value_or(fields::step_ms));
+  std::map<std::string, Best> best;
+  if (unordered.empty()) best = best_points(results, sorted_by.value_or(fields::step_ms));
   const auto add = [&](std::size_t point, const TableRow& figures, const std::string& remark) {
     TableRow row;
     for (const Setting& setting : sweep.grid.settings(point)) row.emplace_back(setting.value);
@@ -186,6 +190,7 @@ Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
     }
   }
   if (sorted_by) sort_by(table, *sorted_by);
+  if (by) keep_first(table);
   for (const std::string& line :
        {unordered, currencies.size() == 1 ? "costs in " + *currencies.begin() : std::string()})
     if (!line.empty()) table.notes += (table.notes.empty() ? "" : "\n") + line;
@@ -310,6 +315,10 @@ std::string sweep_json(const Sweep& sweep, const PointResults& results,
     first = false;
   });
   return text + "\n ]\n}\n";
+}
+
+std::string why_none_is_best(const PointResults& results, const Field& best) {
+  return why_no_best(best, currencies_of(results));
 }
 
 Page sweep_page(const Sweep& sweep, const PointResults& results, const std::optional<Field>& best) {

@@ -11,6 +11,7 @@
 #include "model/cost/calibration_fit.hpp"
 #include "model/cost/gloo_law.hpp"
 #include "model/cost/port_law.hpp"
+#include "model/cost/table_port.hpp"
 #include "scenarios/reader/catalogue/catalogue.hpp"
 #include "scenarios/reader/catalogue/entry_keys.hpp"
 #include "scenarios/reader/cluster/calibration_reader.hpp"
@@ -25,8 +26,6 @@
 namespace ddpsim {
 namespace {
 
-constexpr int most_nodes = 100'000, most_ranks_per_node = 1024;
-
 /// A cluster, with what the scenario says of `launch` and of the number of ranks.
 struct ClusterDraft : CalibratedCluster {
   LaunchChange launch_change;
@@ -34,7 +33,6 @@ struct ClusterDraft : CalibratedCluster {
   std::optional<double> given_skew;
   std::vector<GivenException> given_exceptions;
   std::optional<int> at_once;
-  std::optional<int> ranks_given;
   std::optional<Price> price;
   std::string source;
   std::vector<Yaml> layers;  ///< the ready cluster's mapping, if there is one, then the scenario's
@@ -44,16 +42,6 @@ struct ClusterDraft : CalibratedCluster {
     for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer)
       if (auto value = YamlMap(*layer).find(key)) return value;
     return std::nullopt;
-  }
-
-  /// Does the key stand in a mapping that this cluster is based on, below the one with `above`?
-  bool stands_below(std::string_view key, std::string_view above) const {
-    for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
-      const YamlMap map(*layer);
-      if (map.has(key)) return false;
-      if (map.has(above)) return true;
-    }
-    return false;
   }
 };
 
@@ -304,77 +292,6 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
   if (!linked) check_table(cluster, link);
 }
 
-/// A number, or a list of one for each node.
-Value<RanksPerNode> ranks_of_nodes() {
-  const auto number = value::whole(1, most_ranks_per_node);
-  auto list = value::list_of(number, "a number, or a list of one for each node",
-                             "expected a number for each node, such as [8, 4]");
-  list.type.front().most_items = most_nodes;
-  return {
-      value::either({number.type, list.type}),
-      [=](const Yaml& given) -> RanksPerNode {
-        if (!given.is_list()) return number.read(given);
-        std::vector<int> of_each = list.read(given);
-        if (of_each.size() > most_nodes)
-          given.fail(fmt::format("{} nodes are too many: at most {}", of_each.size(), most_nodes));
-        return RanksPerNode(std::move(of_each));
-      },
-      [=](YAML::Emitter& out, const RanksPerNode& ranks) {
-        if (ranks.equal())
-          number.write(out, ranks.largest());
-        else
-          list.write(out, ranks.of_each());
-      }};
-}
-
-/// A list of ranks says how many nodes there are.
-void count_listed_nodes(ClusterDraft& cluster, const YamlMap& map) {
-  const auto ranks = cluster.given("ranks_per_node");
-  if (!ranks || !ranks->is_list()) return;
-  const int listed = static_cast<int>(ranks->list("a list").size());
-  const auto nodes = cluster.given("nodes");
-  // A list beside a ready cluster takes the place of that one's `nodes`.
-  const bool replaced = map.has("ranks_per_node") && !map.has("nodes");
-  if (nodes && !replaced)
-    check_listed_nodes(*nodes, std::to_string(cluster.nodes), static_cast<std::size_t>(listed));
-  cluster.nodes = listed;
-}
-
-/// `ranks`, as nodes and the ranks of each.
-void divide_ranks(ClusterDraft& cluster, const YamlMap& map) {
-  if (!cluster.ranks_given) return;
-  if (!cluster.ranks_per_node.equal()) {
-    if (*cluster.ranks_given != cluster.ranks())
-      cluster.given("ranks")->fail(
-          fmt::format("{} ranks are not {} = {}, as ranks_per_node lists: leave one of the two out",
-                      *cluster.ranks_given, to_string(cluster.ranks_per_node), cluster.ranks()));
-    return;
-  }
-  ClusterShape shape;
-  // Beside a ready cluster whole nodes are filled, however many it has.
-  const bool fills = cluster.given("ranks_per_node") && cluster.stands_below("nodes", "ranks");
-  if (cluster.given("nodes") && !fills) shape.nodes = cluster.nodes;
-  if (map.has("ranks_per_node"))
-    shape.ranks_per_node = cluster.ranks_per_node.largest();
-  else if (cluster.given("ranks_per_node"))
-    shape.system_ranks_per_node = cluster.ranks_per_node.largest();
-  shape.intra_node = cluster.given("intra_node").has_value();
-  shape.inter_node = cluster.given("inter_node").has_value();
-  const Yaml ranks = *cluster.given("ranks");
-  try {
-    const NodesAndRanks parts = divided(*cluster.ranks_given, shape);
-    cluster.nodes = parts.nodes;
-    cluster.ranks_per_node = parts.ranks_per_node;
-  } catch (const std::invalid_argument& problem) {
-    ranks.fail(problem.what());
-  }
-  if (cluster.ranks_per_node.largest() > most_ranks_per_node)
-    ranks.fail(fmt::format("{} ranks on one node are too many: at most {}; write nodes as well",
-                           cluster.ranks_per_node.largest(), most_ranks_per_node));
-  if (cluster.nodes > most_nodes)
-    ranks.fail(fmt::format("{} nodes are too many: at most {}", cluster.nodes, most_nodes));
-}
-
 /// Does a setting say how many nodes and ranks there are, or name a ready cluster, which says so?
 bool is_size_set(const ClusterDraft& cluster) {
   const std::array keys{"nodes", "ranks", "ranks_per_node", "system"};
@@ -394,8 +311,14 @@ void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
     map.refuse_slip("device", cluster_keys());
     map.node().fail("missing key \"device\"");
   }
-  count_listed_nodes(cluster, map);
-  divide_ranks(cluster, map);
+  const ClusterSize size = size_of(cluster.layers);
+  if (size.nodes) cluster.nodes = *size.nodes;
+  if (size.ranks_per_node) cluster.ranks_per_node = *size.ranks_per_node;
+  // read_link_in_place takes the table's rate for a port's.
+  Link& inside = cluster.intra_node;
+  if ((!inside.kind_from.empty() && inside.carries == 1) ||
+      (inside.carries == 0 && rate_is_of_table(cluster)))
+    inside.carries = port_share_of_bus(cluster);
   cluster.collectives_at_once =
       cluster.at_once.value_or(cluster.calibration ? cluster.calibration->collectives_at_once : 1);
   if (cluster.launch_change.synchronous) cluster.device.synchronous = true;
@@ -463,18 +386,21 @@ void add_machines(Map<ClusterDraft>& map) {
                           {"local_world_size", "torchrun's"},
                           {"num_gpus_per_node", ""},
                           {"slots_per_node", "Horovod's"}}})
-      .key(
-          "ranks", value::whole(1, most_nodes * most_ranks_per_node), &ClusterDraft::ranks_given,
-          {.meaning = "How many ranks there are in all, in place of `nodes` or `ranks_per_node` "
-                      "or both. Beside one of the two the other follows. Beside a `system`, of the "
-                      "catalogue or a file with `ranks_per_node`, whole nodes are filled, however "
-                      "many it has. With nothing but `inter_node` each rank is a node; with "
-                      "nothing but `intra_node` all are on one. Where that leaves a choice it is "
-                      "an error that says what to write.",
-           .otherwise = "`nodes` times `ranks_per_node`, or the sum of its list",
-           .example = "16",
-           .elsewhere = {{"world_size", "torch.distributed's"},
-                         {"num_processes", "Accelerate's"}}});
+      .key_read("ranks", value::whole(1, most_nodes * most_ranks_per_node).type,
+                [](ClusterDraft&, const Yaml&) {},  // size_of has divided them
+                {.meaning =
+                     "How many ranks there are in all, in place of `nodes` or `ranks_per_node` "
+                     "or both. Beside one of the two the other follows. Beside a `system`, of the "
+                     "catalogue or a file with `ranks_per_node`, whole nodes are filled, however "
+                     "many it has. Of a `system` that says `ranks` itself, `nodes` beside it makes "
+                     "more or fewer of its nodes, and `ranks_per_node` makes them larger or "
+                     "smaller. With nothing but `inter_node` each rank is a node; with "
+                     "nothing but `intra_node` all are on one. Where that leaves a choice it is "
+                     "an error that says what to write.",
+                 .otherwise = "`nodes` times `ranks_per_node`, or the sum of its list",
+                 .example = "16",
+                 .elsewhere = {{"world_size", "torch.distributed's"},
+                               {"num_processes", "Accelerate's"}}});
 }
 
 void add_links(Map<ClusterDraft>& map) {

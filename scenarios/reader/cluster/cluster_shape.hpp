@@ -4,10 +4,30 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "model/cluster/ranks_per_node.hpp"
+#include "scenarios/reader/format/value.hpp"
 #include "scenarios/reader/format/yaml.hpp"
 
 namespace ddpsim {
+
+constexpr int most_nodes = 100'000, most_ranks_per_node = 1024;
+
+/// `ranks_per_node`: a number, or a list of one for each node.
+Value<RanksPerNode> ranks_of_nodes();
+
+/// What a cluster says of its size; none: nothing.
+struct ClusterSize {
+  std::optional<int> nodes{};
+  std::optional<RanksPerNode> ranks_per_node{};
+};
+
+/// The size of a cluster by its layers: the ready cluster that all others are based on first. Within
+/// one layer `ranks` divides into nodes, and must be their product where all three are written.
+/// `nodes` or `ranks_per_node` of a later layer take the place of an earlier one's `ranks`, and keep
+/// what that one's nodes are otherwise; `ranks` of a later layer fill such nodes. Throws InputError.
+ClusterSize size_of(const std::vector<Yaml>& layers);
 
 /// What a `cluster:` says of its size, and what of it decides how `ranks` divides.
 struct ClusterShape {

@@ -52,7 +52,10 @@ void MapCore::needs(const std::vector<std::string>& keys, Told problem) {
 
 void MapCore::read(const std::vector<Yaml>& layers, void* into) const {
   std::vector<YamlMap> maps;
-  for (const Yaml& layer : layers) maps.emplace_back(layer).check_together(description_);
+  for (const Yaml& layer : layers) {
+    maps.emplace_back(layer).check_together(description_);
+    maps.back().refuse_joined(description_);
+  }
   std::vector<std::optional<Yaml>> so_far(handlers_.size());  // the value of each key
   for (const YamlMap& map : maps)
     for (std::size_t k = 0; k < handlers_.size(); ++k) {

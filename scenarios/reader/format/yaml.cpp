@@ -533,6 +533,18 @@ void YamlMap::check_there(const std::vector<YamlMap>& layers, std::string_view k
   entry.node_.fail(fmt::format("missing key \"{}\"", key));
 }
 
+void YamlMap::refuse_joined(const MapDescription& description) const {
+  for (const auto& [name, value] : entries_) {
+    const std::size_t colon = name.find(':');
+    if (colon == std::string::npos || colon + 1 == name.size() || !value.node_.IsNull() ||
+        description.find(name.substr(0, colon)) == nullptr)
+      continue;
+    Yaml place = place_of_key(name, value);
+    place.key_ = node_.key_;
+    place.fail(fmt::format("expected a blank after \"{}\"", name.substr(0, colon + 1)));
+  }
+}
+
 void YamlMap::refuse_slip(std::string_view key, const MapDescription& description) const {
   std::vector<std::string> unknown;
   for (const auto& [name, value] : entries_)

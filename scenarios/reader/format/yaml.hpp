@@ -166,6 +166,9 @@ class YamlMap {
   void check_together(const MapDescription& description) const;  ///< what excludes each other
   static void check_there(const std::vector<YamlMap>& layers, std::string_view key,
                           const MapDescription& description);
+  /// Refuses "nodes:2", which to YAML is a key of that name and no value: in braces a colon needs a
+  /// blank.
+  void refuse_joined(const MapDescription& description) const;
   /// Refuses a key that is none here and may be `key` misspelt; call it where `key` is missing.
   void refuse_slip(std::string_view key, const MapDescription& description) const;
   static void check_needs(const std::vector<YamlMap>& layers, const MapDescription& description);

@@ -76,6 +76,31 @@ Value<std::optional<MeasuredCommunication>> communication_value() {
           }};
 }
 
+/// Throws InputError where what a step is made of takes longer than the step. Collectives that are
+/// under way beside kernels may, several at once.
+void check_parts(MeasuredRow& row, const YamlMap& entries) {
+  const auto part = [&](const char* key, const std::optional<Duration>& time) {
+    if (time && *time > row.step)
+      entries.find(key)->fail(
+          fmt::format("{} is longer than the row's step of {}, which it is a part of",
+                      to_string(*time), to_string(row.step)));
+  };
+  part("forward", row.times.forward);
+  part("backward", row.times.backward);
+  part("optimizer", row.times.optimizer);
+  if (row.communication && (row.strategy == Strategy::naive || row.strategy == Strategy::flat))
+    part("communication", row.communication->time);
+  constexpr double rounding = 1.1;  // what timers take themselves
+  const Duration parts = row.times.forward.value_or(Duration::zero()) +
+                         row.times.backward.value_or(Duration::zero()) +
+                         row.times.optimizer.value_or(Duration::zero());
+  if (in_seconds(parts) > rounding * in_seconds(row.step))
+    entries.node().fail(
+        fmt::format("forward, backward and optimizer take {} together, which is longer than the "
+                    "row's step of {}",
+                    to_string(parts), to_string(row.step)));
+}
+
 const Map<MeasuredRow>& row_map() {
   const auto times = [](auto member) {
     return [member](auto& row) -> auto& {
@@ -116,7 +141,8 @@ const Map<MeasuredRow>& row_map() {
           .key("set", settings_value(), &MeasuredRow::set,
                {.meaning = "Keys of the scenario that differ in this row, by dotted path.",
                 .otherwise = "the row is of the scenario as it is",
-                .example = "{cluster.ranks_per_node: 1}"});
+                .example = "{cluster.ranks_per_node: 1}"})
+          .check(check_parts);
   return map;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/catalogue/entry_keys.hpp"
 #include "scenarios/reader/cluster/cluster_reader.hpp"
 #include "scenarios/reader/cluster/cluster_shape.hpp"
 #include "scenarios/reader/format/format.hpp"
@@ -119,11 +120,38 @@ void keep_nics(Yaml& scenario, const Yaml& before) {
   scenario.put({"cluster", "inter_node", "nics"}, *nics, scenario_keys());
 }
 
+/// The size of the scenario's cluster; of one that cannot be read, as settings may mend it, nothing.
+ClusterSize size_of_cluster(const Yaml& scenario) {
+  const auto cluster = value_at(scenario, {"cluster"});
+  if (!cluster) return {};
+  try {
+    return size_of(layers_of(entry_with_bases(*cluster, cluster_entries, "system")));
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
+/// Takes `ranks` out where settings say how many nodes there are or how large they are; what of the
+/// two they do not say stays as it is.
+void drop_ranks(Yaml& scenario, const std::vector<Setting>& settings) {
+  if (!value_at(scenario, {"cluster", "ranks"})) return;
+  const ClusterSize had = size_of_cluster(scenario);
+  scenario.remove({"cluster", "ranks"});
+  const auto keep = [&](const char* key, const std::string& value) {
+    if (is_set(settings, fmt::format("cluster.{}", key)) || value_at(scenario, {"cluster", key}))
+      return;
+    scenario.put({"cluster", key}, Yaml::of_text(value), scenario_keys());
+  };
+  if (had.nodes) keep("nodes", std::to_string(*had.nodes));
+  if (had.ranks_per_node && had.ranks_per_node->equal())
+    keep("ranks_per_node", std::to_string(had.ranks_per_node->largest()));
+}
+
 /// Takes out of the cluster's mapping what settings of its size replace.
 void make_way(Yaml& scenario, const std::vector<Setting>& settings) {
   if (!is_set(settings, "cluster.ranks")) {
     if (is_set(settings, "cluster.nodes") || is_set(settings, "cluster.ranks_per_node"))
-      scenario.remove({"cluster", "ranks"});
+      drop_ranks(scenario, settings);
     return;
   }
   const auto cluster = YamlMap(scenario).find("cluster");

@@ -154,8 +154,9 @@ void finish_training(TrainingDraft& training, const YamlMap& map) {
 
 void add_buckets(Map<TrainingDraft>& map) {
   map.key("bucket_cap", value::size(), &TrainingDraft::bucket_cap,
-          {.meaning = "The size at which a bucket closes. Fractions of a byte are cut off, as "
-                      "DistributedDataParallel does.",
+          {.meaning = "The size at which a bucket closes. Where it is not given the first one "
+                      "closes at 1 MiB: see `first_bucket_cap`. Fractions of a byte are cut off, "
+                      "as DistributedDataParallel does.",
            .example = "50 MiB",
            .source = "torch.nn.parallel.DistributedDataParallel, bucket_cap_mb (rule R11)",
            .elsewhere = {{"bucket_cap_mb", "DistributedDataParallel's", "{} MiB"},

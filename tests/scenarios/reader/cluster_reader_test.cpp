@@ -147,6 +147,19 @@ TEST_CASE("nodes with unequal numbers of ranks are a list", "[scenarios][cluster
   CHECK(of_system("ranks_per_node: [8, 4]").ranks() == 12);
 }
 
+TEST_CASE("a colon without a blank in braces is told where it stands",
+          "[scenarios][cluster_reader]") {
+  const Scratch scratch;
+  const std::string workload = "workload: {model: resnet18, batch: 8}\n";
+  CHECK(refusal(scratch, workload + "cluster: {system: dgx-h100, nodes:2}\n") ==
+        "s.yaml:2:29: cluster: expected a blank after \"nodes:\"");
+  CHECK(refusal(scratch, workload + "cluster: {system:dgx-h100, nodes: 2}\n") ==
+        "s.yaml:2:11: cluster: expected a blank after \"system:\"");
+  CHECK(refusal(scratch,
+                workload + "cluster: {system: dgx-h100, exceptions: [{rank:2, compute: 1.3x}]}\n")
+            .ends_with("expected a blank after \"rank:\""));
+}
+
 TEST_CASE("a list of ranks that does not fit is refused where it stands",
           "[scenarios][cluster_reader]") {
   const Scratch scratch;

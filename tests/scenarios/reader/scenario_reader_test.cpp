@@ -116,6 +116,13 @@ TEST_CASE("a measured row needs a strategy and a step", "[scenarios][scenario_re
   // The row begins in column 19.
   CHECK(refused("{step: 5 ms}") == "s.yaml:12:19: measured.rows: missing key \"strategy\"");
   CHECK(refused("{strategy: naive}") == "s.yaml:12:19: measured.rows: missing key \"step\"");
+  CHECK_THAT(refused("{strategy: naive, step: 5 ms, communication: 6 ms}"),
+             Catch::Contains("measured.rows.communication: 6 ms is longer than the row's step of 5 "
+                             "ms, which it is a part of"));
+  CHECK_THAT(refused("{strategy: naive, step: 5 ms, backward: 6 ms}"),
+             Catch::Contains("measured.rows.backward: 6 ms is longer than"));
+  CHECK_THAT(refused("{strategy: overlap, step: 5 ms, forward: 3 ms, backward: 3 ms}"),
+             Catch::Contains("measured.rows: forward, backward and optimizer take 6 ms together"));
   CHECK(refused("{strategy: naive, step: 0 ms}") ==
         "s.yaml:12:43: measured.rows.step: expected a time above zero");
   CHECK(refused("{strategy: naive, step: 5 ms, set: {a: 1, a: 2}}") ==

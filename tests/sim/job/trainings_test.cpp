@@ -1,5 +1,6 @@
 // Steps of random trainings as jobs: the engine of jobs gives each task the times that the engine
 // of schedules gives it.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,32 @@
 #include "model/program/text.hpp"
 #include "model/schedule/variants.hpp"
 #include "sim/engine/simulate.hpp"
-#include "sim/job/run_job.hpp"
+#include "sim/job/priced_job.hpp"
+#include "sim/predict/predict.hpp"
+#include "sim/predict/simulated_ranks.hpp"
 #include "tests/model/ddp/random_trainings.hpp"
+#include "tests/sim/predict/random_exceptions.hpp"
 
 namespace ddpsim {
 namespace {
+
+/// The first task of the schedule that takes other times as one of the rank's program: "" if there
+/// is none.
+std::string difference_at(std::size_t rank, const program::Job& job, const JobTimeline& timeline,
+                          const std::vector<TaskTimes>& expected) {
+  const program::Program& program = job.programs[job.program_of[rank]];
+  const std::vector<TaskTimes>& times = timeline.classes[timeline.class_of[rank]];
+  for (std::size_t place = 0; place < program.tasks.size(); ++place) {
+    const std::uint32_t task = program.tasks[place].deed;
+    if (task >= expected.size()) continue;  // a host's wait, which is part of a task
+    const TaskTimes &at = times[place], &as = expected[task];
+    if (at.start == as.start && at.end == as.end && at.enqueued == as.enqueued) continue;
+    return fmt::format("rank {}, task {}: {} to {} ps, not {} to {}", rank, task,
+                       at.start.time_since_epoch().count(), at.end.time_since_epoch().count(),
+                       as.start.time_since_epoch().count(), as.end.time_since_epoch().count());
+  }
+  return {};
+}
 
 /// A step as its ranks do it, by both engines.
 class BothWays {
@@ -47,20 +69,10 @@ class BothWays {
       plans.push_back({&schedules_[rank], &costs_[rank]});
     const Timeline expected = simulate(plans);
     const JobTimeline timeline = simulate(job_, job_costs_);
-    for (std::size_t rank = 0; rank < plans.size(); ++rank) {
-      const program::Program& program = job_.programs[job_.program_of[rank]];
-      const std::vector<TaskTimes>& times = timeline.classes[timeline.class_of[rank]];
-      for (std::size_t place = 0; place < program.tasks.size(); ++place) {
-        const std::uint32_t task = program.tasks[place].deed;
-        if (task >= schedule_.tasks.size()) continue;  // a host's wait, which is part of a task
-        const TaskTimes& at = times[place];
-        const TaskTimes& as = expected.ranks[rank][task];
-        if (at.start == as.start && at.end == as.end && at.enqueued == as.enqueued) continue;
-        return fmt::format("rank {}, task {}: {} to {} ps, not {} to {}", rank, task,
-                           at.start.time_since_epoch().count(), at.end.time_since_epoch().count(),
-                           as.start.time_since_epoch().count(), as.end.time_since_epoch().count());
-      }
-    }
+    for (std::size_t rank = 0; rank < plans.size(); ++rank)
+      if (std::string found = difference_at(rank, job_, timeline, expected.ranks[rank]);
+          !found.empty())
+        return found;
     return {};
   }
 
@@ -91,6 +103,69 @@ TEST_CASE("steps of trainings take the same times as jobs, to the tick", "[sim][
     REQUIRE(both.difference() == "");
   }
   CHECK(owners > 10);
+}
+
+/// A rank of the job that is as this one, of those that a prediction tells apart; none: there is
+/// none.
+std::optional<std::size_t> rank_like(const SimulatedRank& simulated, const PricedJob& priced,
+                                     const std::vector<RankException>& exceptions, bool owners) {
+  const auto is_other = [&](std::size_t rank) {
+    const RankException* exception = exception_of(exceptions, static_cast<int>(rank));
+    return exception == nullptr || !exception->computes_otherwise();
+  };
+  if (simulated.exception) return static_cast<std::size_t>(simulated.rank);
+  for (std::size_t rank = priced.job.ranks(); rank-- > 0;) {
+    if (!is_other(rank)) continue;
+    const bool slowest = priced.costs.of_rank[rank] != 0;
+    if (slowest == simulated.slowest &&
+        (!owners || slowest || rank == static_cast<std::size_t>(simulated.rank)))
+      return rank;
+  }
+  return std::nullopt;
+}
+
+TEST_CASE("ranks that are slower or pause take the same times in a job as in a prediction",
+          "[sim][priced_job]") {
+  drawn::Draw draw(74);
+  fixtures::Dice dice(74);
+  int pauses = 0, slower = 0, slowest = 0, owned = 0, compared = 0;
+  for (int round = 0; round < 300; ++round) {
+    const drawn::RandomStep step = drawn::random_step_of(draw, [](drawn::Draw& of, Training& each) {
+      if (!of.one_in(4)) return;
+      each.strategy = Strategy::bucketed;
+      each.comm_hook = {};
+      each.comm_hook.kind = CommHookKind::zero_step;
+      each.iteration = 0;
+    });
+    const Schedule schedule = with_all_inputs(step.schedule);
+    program::Job job = program::job_of(schedule, step.works);
+    if (job.communicators.size() > 1) continue;  // groups of ranks are not told apart there
+    CostModel model(step.cluster);
+    model.slowest_rank = draw.one_in(2) ? 1.1 : 1;
+    fixtures::differ_some_ranks(dice, model);
+    const PricedJob priced = ddpsim::priced(model, std::move(job));
+    const std::vector<SimulatedRank> simulated = simulated_ranks(model, schedule);
+    const Timeline expected = simulate_ranks(model, schedule);
+    if (simulated.size() == 1) continue;
+    const JobTimeline timeline = simulate(priced.job, priced.costs);
+    const bool owners = different_ranks(schedule, schedule.ranks) > 1;
+    CAPTURE(round, schedule.ranks, program::text_of(priced.job));
+    for (std::size_t i = 0; i < simulated.size(); ++i) {
+      const auto rank = rank_like(simulated[i], priced, model.exceptions, owners);
+      if (!rank) continue;
+      REQUIRE(difference_at(*rank, priced.job, timeline, expected.ranks[i]) == "");
+      ++compared;
+      slowest += simulated[i].slowest ? 1 : 0;
+      slower += simulated[i].exception && simulated[i].compute != 1 ? 1 : 0;
+      pauses += simulated[i].exception && simulated[i].exception->pause > Duration{} ? 1 : 0;
+      owned += owners ? 1 : 0;
+    }
+  }
+  CAPTURE(compared, pauses, slower, slowest, owned);
+  CHECK(pauses > 30);
+  CHECK(slower > 30);
+  CHECK(slowest > 30);
+  CHECK(owned > 20);
 }
 
 }  // namespace ddpsim

@@ -28,11 +28,14 @@ Curve shares_of(std::string name, std::vector<double> errors) {
 ReportSection score_section(const std::vector<FileScore>& files, const ScoreSummary& summary) {
   ReportSection section;
   section.title = fmt::format("{} file{}", files.size(), files.size() == 1 ? "" : "s");
-  section.verdict = fmt::format(
-      "{} measured rows were predicted: half within {:.1f} %, nine in ten within {:.1f} %, the "
-      "worst is {:.1f} % off.",
-      summary.predicted_rows, 100 * summary.median_error, 100 * summary.ninth_decile_error,
-      100 * summary.worst_error);
+  section.verdict =
+      summary.predicted_rows == 0
+          ? "No row is predicted: something is fitted to each."
+          : fmt::format(
+                "{} measured rows were predicted: half within {:.1f} %, nine in ten within {:.1f} "
+                "%, the worst is {:.1f} % off.",
+                summary.predicted_rows, 100 * summary.median_error,
+                100 * summary.ninth_decile_error, 100 * summary.worst_error);
   std::vector<double> all;
   std::map<std::string, std::vector<double>> by_link;
   for (const FileScore& file : files)

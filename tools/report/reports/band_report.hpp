@@ -19,7 +19,8 @@ Record band_record(const Knowledge& knowledge, const StepMetrics& step, Duration
                    Duration more = {});
 
 /// "In proportion, steps take: naive 107.12 to 127.35 ms; bucketed, 25 MiB 101.70 to 120.92 ms.":
-/// the band of each step; "" where none is known.
+/// the band of each step, and which of them wait for launches, by which hosts differ more than the
+/// band is wide; "" where none is known.
 std::string bands_text(const Comparison& run);
 
 /// What is to be said of a saving (a share of the step) that is smaller than the band is wide to

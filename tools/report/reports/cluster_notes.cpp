@@ -369,12 +369,15 @@ void add_unsaid_kind(std::vector<std::string>& notes, const CalibratedCluster& c
         "over PCIe {} reach each other through the host's memory, which slows them otherwise; "
         "--set cluster.intra_node.kind=pcie says so",
         name_of_link(link), device.name));
-  else if (!link.nvswitch && !link.all_reduce.empty() && touches(settings, "cluster.intra_node"))
+  else if (!link.nvswitch && !link.all_reduce.empty() &&
+           (cluster.nodes > 1 || touches(settings, "cluster.intra_node")))
     notes.push_back(fmt::format(
         "intra_node ({}) says no kind: kernels beside all-reduces are slowed as over NVLink "
-        "without a switch; --set cluster.intra_node.nvswitch=true says that there is one, "
+        "without a switch{}; --set cluster.intra_node.nvswitch=true says that there is one, {}"
         "kind=pcie that it is PCIe",
-        name_of_link(link)));
+        name_of_link(link),
+        cluster.nodes > 1 ? ", and no switch adds up what goes between nodes" : "",
+        cluster.nodes > 1 ? "beside kind=nvlink, " : ""));
 }
 
 /// A network's table that was measured on nodes of other sizes.

@@ -47,7 +47,7 @@ std::string full_nodes_note(const Scenario& scenario, const std::vector<Setting>
   return fmt::format(
       "{} has {} {} in a node, and here a node has {} ranks: no such machine is known, and its "
       "links and NICs are taken as they are; more machines are more nodes (--nodes, "
-      "cluster.nodes)",
+      "cluster.nodes, or a longer list in cluster.ranks_per_node)",
       places->name, places->count, cluster.device.name, most);
 }
 

@@ -28,12 +28,15 @@ Record row_record(const ScoreRow& row) {
 }
 
 Record summary_record(const ScoreSummary& summary) {
+  const auto of_predicted = [&](double figure) {
+    return summary.predicted_rows > 0 ? FieldValue(figure) : FieldValue();
+  };
   Record record;
   record.add(fields::predicted_rows, summary.predicted_rows)
-      .add(fields::median_error, summary.median_error)
-      .add(fields::ninth_decile_error, summary.ninth_decile_error)
-      .add(fields::worst_error, summary.worst_error)
-      .add(fields::bias, summary.bias)
+      .add(fields::median_error, of_predicted(summary.median_error))
+      .add(fields::ninth_decile_error, of_predicted(summary.ninth_decile_error))
+      .add(fields::worst_error, of_predicted(summary.worst_error))
+      .add(fields::bias, of_predicted(summary.bias))
       .add(fields::median_exposed_error,
            summary.median_exposed_error ? FieldValue(*summary.median_exposed_error) : FieldValue());
   return record;

@@ -236,7 +236,7 @@ std::string verdict(const Tuning& tuning, const TuneOptions& options) {
                        100 * std::abs(cost), standard);
   }
   if (!has_own_buckets(tuning)) return verdict_to_keep(tuning, options);
-  return fmt::format("verdict: 25 MiB (DDP's default) instead of {} {}\n{}", given_text(tuning),
+  return fmt::format("verdict: 1+25 MiB (DDP's default) instead of {} {}\n{}", given_text(tuning),
                      saves_text(tuning), beyond_caps(tuning, options, "beyond that"));
 }
 
