@@ -169,9 +169,6 @@ void CostModel::double_links() {
     return;
   }
   Link inside = cluster_.intra_node, between = cluster_.inter_node;
-  if (through_host(cluster_) && inside.bandwidth.bytes_per_second > 0)
-    inside.carries =
-        bus_through_host(cluster_).bytes_per_second / inside.bandwidth.bytes_per_second;
   for (Link* link : {&inside, &between}) {
     link->bandwidth.bytes_per_second *= 2;
     link->nccl_bandwidth.bytes_per_second *= 2;

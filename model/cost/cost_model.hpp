@@ -42,8 +42,8 @@ class CostModel {
   /// or measured of kernels, and all factors, stay. Throws std::invalid_argument where a
   /// calibration or a table says what all-reduces take.
   void use_links(const Link& intra_node, const Link& inter_node);
-  /// From here on every link and every NIC has twice its bandwidth, and collectives through the
-  /// memory of hosts are twice as fast. Slots of NICs, and what channels and latency take, stay.
+  /// From here on every link and every NIC has twice its bandwidth. Slots of NICs, what kernels
+  /// load from the memory of hosts, and what channels and latency take, stay.
   /// Where a table says what all-reduces take, its transfers take half the time, and kernels beside
   /// them feel what they felt.
   void double_links();

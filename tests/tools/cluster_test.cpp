@@ -186,7 +186,6 @@ TEST_CASE("of a cluster that says ranks, nodes keep their size and their number"
     CHECK(sizes(size, {"--nodes", "4"}) == "4 x 8");
     CHECK(sizes(size, {"--ranks-per-node", "4"}) == "2 x 4");
     CHECK(sizes(size, {"--nodes", "3", "--ranks-per-node", "2"}) == "3 x 2");
-    CHECK(sizes(size, {"--nodes", "4", "--ranks", "16"}) == "4 x 4");
   }
   CHECK(sizes("ranks: 16, ranks_per_node: 8", {"--ranks", "32"}) == "4 x 8");
 }

@@ -565,8 +565,8 @@ TEST_CASE(
     "[tools][import_nccl][cluster]") {
   const Scratch scratch;
   const auto communication = [&](const std::string& nodes, const std::vector<std::string>& more) {
-    std::vector<std::string> words{"run", first_example, "--cluster",       "dgx-h100", "--nodes",
-                                   nodes, "--set",       "compare=[naive]", "--json",   "-"};
+    std::vector<std::string> words{"run", first_example, "--cluster",      "dgx-h100", "--nodes",
+                                   nodes, "--set",       "compare=[flat]", "--json",   "-"};
     words.insert(words.end(), more.begin(), more.end());
     const Outcome outcome = ddpsim(words, scratch.folder());
     CAPTURE(nodes, more, outcome.err);

@@ -103,13 +103,16 @@ TEST_CASE("what the lines after their marks say can be said", "[tools][init]") {
   const Scratch scratch;
   REQUIRE(ddpsim({"init"}, scratch.folder()).code == 0);
   std::string text = content_of(scratch.path("scenario.yaml"));
-  for (const std::string mark : {"  # price", "  # micro_batches", "  # comm_hook",
+  for (const std::string mark : {"  # price", "  # bucket_cap", "  # comm_hook",
                                  "# measured:", "#   rows:", "#     - {strategy"}) {
     const std::size_t at = text.find("\n" + mark);
     CAPTURE(mark);
     REQUIRE(at != std::string::npos);
     text.erase(text.find('#', at), 2);
   }
+  const std::string one = "micro_batches: 1 ";
+  REQUIRE(text.find(one) != std::string::npos);
+  text.replace(text.find(one), one.size(), "micro_batches: 4 ");
   scratch.write("all.yaml", text);
   const Json result = predicted(scratch, "all.yaml");
   for (const Json& row : result["results"]) {

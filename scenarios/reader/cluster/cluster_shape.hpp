@@ -23,10 +23,10 @@ struct ClusterSize {
   std::optional<RanksPerNode> ranks_per_node{};
 };
 
-/// The size of a cluster by its layers: the ready cluster that all others are based on first. Within
-/// one layer `ranks` divides into nodes, and must be their product where all three are written.
-/// `nodes` or `ranks_per_node` of a later layer take the place of an earlier one's `ranks`, and keep
-/// what that one's nodes are otherwise; `ranks` of a later layer fill such nodes. Throws InputError.
+/// The size of a cluster by its layers, the one that all others are based on first. Within a layer
+/// `ranks` divides into nodes, and must be their product where all three are written. `nodes` or
+/// `ranks_per_node` of a later layer take the place of an earlier one's `ranks`, and keep what its
+/// nodes are otherwise; `ranks` of a later layer fill such nodes. Throws InputError.
 ClusterSize size_of(const std::vector<Yaml>& layers);
 
 /// What a `cluster:` says of its size, and what of it decides how `ranks` divides.

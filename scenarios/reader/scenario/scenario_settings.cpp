@@ -120,7 +120,7 @@ void keep_nics(Yaml& scenario, const Yaml& before) {
   scenario.put({"cluster", "inter_node", "nics"}, *nics, scenario_keys());
 }
 
-/// The size of the scenario's cluster; of one that cannot be read, as settings may mend it, nothing.
+/// The size of the scenario's cluster; of one that cannot be read nothing: settings may mend it.
 ClusterSize size_of_cluster(const Yaml& scenario) {
   const auto cluster = value_at(scenario, {"cluster"});
   if (!cluster) return {};

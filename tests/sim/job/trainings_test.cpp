@@ -150,10 +150,14 @@ TEST_CASE("ranks that are slower or pause take the same times in a job as in a p
     const JobTimeline timeline = simulate(priced.job, priced.costs);
     const bool owners = different_ranks(schedule, schedule.ranks) > 1;
     CAPTURE(round, schedule.ranks, program::text_of(priced.job));
+    // A prediction has a typical rank beside the slowest also where there is but one of both.
+    std::vector<std::size_t> ranks;
+    for (const SimulatedRank& each : simulated)
+      if (const auto rank = rank_like(each, priced, model.exceptions, owners))
+        ranks.push_back(*rank);
+    if (ranks.size() < simulated.size()) continue;
     for (std::size_t i = 0; i < simulated.size(); ++i) {
-      const auto rank = rank_like(simulated[i], priced, model.exceptions, owners);
-      if (!rank) continue;
-      REQUIRE(difference_at(*rank, priced.job, timeline, expected.ranks[i]) == "");
+      REQUIRE(difference_at(ranks[i], priced.job, timeline, expected.ranks[i]) == "");
       ++compared;
       slowest += simulated[i].slowest ? 1 : 0;
       slower += simulated[i].exception && simulated[i].compute != 1 ? 1 : 0;
