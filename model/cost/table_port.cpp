@@ -6,7 +6,6 @@
 #include "model/cost/port_law.hpp"
 
 namespace ddpsim {
-
 namespace {
 
 int ranks_of_table(const Cluster& cluster) {
@@ -48,15 +47,25 @@ double port_share_of_bus(const Cluster& cluster) {
   return std::max(std::min(measured, ring), measured * ring / nvls) / measured;
 }
 
+Bandwidth reached_on_bus(const AllReduceTable& table, int ranks) {
+  Bandwidth reached;
+  for (const auto& [size, time] : table)
+    reached.bytes_per_second =
+        std::max(reached.bytes_per_second, on_bus(size, ranks) / in_seconds(time));
+  return reached;
+}
+
+bool is_about(Bandwidth rate, Bandwidth reached) {
+  constexpr double least = 0.8, most = 1.25;
+  const double ratio = rate.bytes_per_second / reached.bytes_per_second;
+  return ratio >= least && ratio <= most;
+}
+
 bool rate_is_of_table(const Cluster& cluster) {
   constexpr int first_with_nvls = 90;
   const Link& link = cluster.intra_node;
   if (!may_add_up(cluster) || cluster.device.compute_capability < first_with_nvls) return false;
-  double reached = 0;
-  for (const auto& [size, time] : link.all_reduce)
-    reached = std::max(reached, on_bus(size, ranks_of_table(cluster)) / in_seconds(time));
-  return reached > 0.8 * link.bandwidth.bytes_per_second &&
-         reached < 1.25 * link.bandwidth.bytes_per_second;
+  return is_about(link.bandwidth, reached_on_bus(link.all_reduce, ranks_of_table(cluster)));
 }
 
 }  // namespace ddpsim

@@ -13,6 +13,12 @@ namespace ddpsim {
 /// Without NVLS 1.
 double port_share_of_bus(const Cluster& cluster);
 
+/// The most that a table of all-reduces of so many ranks reaches on the bus, as nccl-tests counts.
+Bandwidth reached_on_bus(const AllReduceTable& table, int ranks);
+
+/// Is a rate that stands beside a table what the table reaches on the bus, within a fifth?
+bool is_about(Bandwidth rate, Bandwidth reached);
+
 /// Is the bandwidth of the link inside a node the rate on the bus that its table reaches, as
 /// `ddpsim import nccl-tests` writes it, and not a line rate? Known where NVLS may be.
 bool rate_is_of_table(const Cluster& cluster);

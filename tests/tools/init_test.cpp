@@ -99,6 +99,22 @@ TEST_CASE("a cluster that lists the ranks of each node says how many nodes there
         "another cluster\n");
 }
 
+TEST_CASE("a cluster that says how many nodes it has gets so many", "[tools][init]") {
+  const Scratch scratch;
+  scratch.write("site.yaml",
+                "device: h100-sxm\nnodes: 4\nranks_per_node: 8\nintra_node: nvlink4\n"
+                "inter_node: ib-ndr\n");
+  const auto nodes = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"init", "--cluster", "site.yaml", "--force", "s.yaml"});
+    const Outcome outcome = ddpsim(flags, scratch.folder());
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return predicted(scratch, "s.yaml")["cluster"]["nodes"].get<int>();
+  };
+  CHECK(nodes({}) == 4);
+  CHECK(nodes({"--nodes", "2"}) == 2);
+}
+
 TEST_CASE("what the lines after their marks say can be said", "[tools][init]") {
   const Scratch scratch;
   REQUIRE(ddpsim({"init"}, scratch.folder()).code == 0);

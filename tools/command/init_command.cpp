@@ -60,7 +60,8 @@ po::options_description described(InitFlags& flags) {
       "a ready cluster: a name of `ddpsim list clusters` (dgx-h100 unless given), or a path");
   add("device", po::value(&flags.device)->value_name("DEVICE"),
       "in place of a ready cluster: a name of `ddpsim list devices`, or a path");
-  add("nodes", po::value(&flags.nodes)->value_name("N"), "how many nodes there are (1)");
+  add("nodes", po::value(&flags.nodes)->value_name("N"),
+      "how many nodes there are (as many as the ready cluster says, else 1)");
   add("ranks-per-node", po::value(&flags.ranks_per_node)->value_name("N"),
       "with --device: how many ranks a node has (1)");
   add("link", po::value(&flags.links)->value_name("LINK"),
@@ -104,15 +105,18 @@ void check_links(const Starter& starter) {
         fmt::format("--link {} joins nodes: say how many there are, --nodes N", between));
 }
 
-/// A ready cluster that lists the ranks of each node says how many nodes there are. Throws
-/// InputError where `given`, as its user wrote it, says otherwise; "" says nothing.
-void count_listed_nodes(Starter& starter, const Cluster& ready, const std::string& given) {
-  if (ready.ranks_per_node.equal()) return;
-  if (!given.empty() && starter.nodes != ready.nodes)
+/// A ready cluster may say how many nodes there are, which `given` goes before: "", or the flag as
+/// its user wrote it. Throws InputError where the cluster lists the ranks of each node, and of
+/// another number of nodes.
+void count_nodes(Starter& starter, const ReadyCluster& ready, const std::string& given) {
+  if (given.empty()) {
+    starter.nodes = ready.nodes.value_or(1);
+    return;
+  }
+  if (!ready.cluster.ranks_per_node.equal() && starter.nodes != ready.cluster.nodes)
     throw InputError(fmt::format(
         "{}: {} lists the ranks of {} nodes: leave --nodes out, or name another cluster", given,
-        shown(starter.cluster), ready.nodes));
-  starter.nodes = ready.nodes;
+        shown(starter.cluster), ready.cluster.nodes));
 }
 
 Starter starter_of(const InitFlags& flags) {
@@ -128,8 +132,7 @@ Starter starter_of(const InitFlags& flags) {
       throw InputError("--link and --ranks-per-node go with --device; a ready cluster has its own");
     starter.cluster = flags.cluster.empty() ? usual_cluster : flags.cluster;
     const ReadyCluster ready = read_ready_cluster(named("--cluster", starter.cluster));
-    count_listed_nodes(starter, ready.cluster,
-                       flags.nodes.empty() ? "" : fmt::format("--nodes {}", flags.nodes));
+    count_nodes(starter, ready, flags.nodes.empty() ? "" : fmt::format("--nodes {}", flags.nodes));
     return starter;
   }
   starter.device = flags.device;
@@ -182,8 +185,7 @@ Starter asked_starter() {
             if (!is_device(name)) read_ready_cluster(name);
           });
   (is_device(place) ? starter.device : starter.cluster) = place;
-  if (!starter.cluster.empty())
-    count_listed_nodes(starter, read_ready_cluster(starter.cluster).cluster, "");
+  if (!starter.cluster.empty()) count_nodes(starter, read_ready_cluster(starter.cluster), "");
   if (starter.nodes == 1) starter.nodes = ask_count("How many nodes?", most_init_nodes);
   if (starter.cluster.empty()) {
     starter.ranks_per_node = ask_count("How many ranks has a node?", most_init_ranks);

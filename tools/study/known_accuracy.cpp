@@ -324,11 +324,12 @@ std::string sentence(const KnownAccuracy& accuracy) {
       accuracy.rows == 1 ? fmt::format("That step took {:.2f}", accuracy.band.low)
                          : fmt::format("{} of these steps took {:.2f} to {:.2f}",
                                        all ? "All" : "Nine in ten", of_rows.low, of_rows.high);
-  const std::string least =
-      accuracy.band_of_all
-          ? fmt::format(" Over single kinds of links it was {:.2f} to {:.2f}, which holds here.",
-                        accuracy.band.low, accuracy.band.high)
-          : "";
+  const std::string least = accuracy.band_of_all
+                                ? fmt::format(
+                                      " Over one kind of link alone it was as low as {:.2f} and as "
+                                      "high as {:.2f}: that is the band here.",
+                                      accuracy.band.low, accuracy.band.high)
+                                : "";
   return fmt::format(
       "{}{} were {:.1f} % off in the median (9 in 10 within {:.1f} %) on {} "
       "measured row{} of {} setup{}: {}. {} times what was predicted.{}",

@@ -314,10 +314,8 @@ void finish_cluster(ClusterDraft& cluster, const YamlMap& map) {
   const ClusterSize size = size_of(cluster.layers);
   if (size.nodes) cluster.nodes = *size.nodes;
   if (size.ranks_per_node) cluster.ranks_per_node = *size.ranks_per_node;
-  // read_link_in_place takes the table's rate for a port's.
   Link& inside = cluster.intra_node;
-  if ((!inside.kind_from.empty() && inside.carries == 1) ||
-      (inside.carries == 0 && rate_is_of_table(cluster)))
+  if (inside.carries == 0 && (!inside.kind_from.empty() || rate_is_of_table(cluster)))
     inside.carries = port_share_of_bus(cluster);
   cluster.collectives_at_once =
       cluster.at_once.value_or(cluster.calibration ? cluster.calibration->collectives_at_once : 1);

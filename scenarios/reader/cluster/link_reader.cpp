@@ -286,7 +286,6 @@ Link read_link_in_place(const Yaml& given, const Link& had) {
   if (link.nccl_bandwidth.bytes_per_second <= 0)
     link.nccl_bandwidth =
         had.nccl_bandwidth.bytes_per_second > 0 ? had.nccl_bandwidth : had.bandwidth;
-  if (link.carries == 0) link.carries = 1;
   return link;
 }
 

@@ -21,6 +21,17 @@
 namespace ddpsim {
 namespace {
 
+/// A step of any training; one in `owned` has owners of parameters, which ZeRO's comm hooks have.
+drawn::RandomStep random_step(drawn::Draw& draw, int owned) {
+  return drawn::random_step_of(draw, [&](drawn::Draw& of, Training& each) {
+    if (!of.one_in(owned)) return;
+    each.strategy = Strategy::bucketed;
+    each.comm_hook = {};
+    each.comm_hook.kind = CommHookKind::zero_step;
+    each.iteration = 0;
+  });
+}
+
 /// The first task of the schedule that takes other times as one of the rank's program: "" if there
 /// is none.
 std::string difference_at(std::size_t rank, const program::Job& job, const JobTimeline& timeline,
@@ -90,13 +101,7 @@ TEST_CASE("steps of trainings take the same times as jobs, to the tick", "[sim][
   drawn::Draw draw(73);
   int owners = 0;
   for (int round = 0; round < 400; ++round) {
-    const drawn::RandomStep step = drawn::random_step_of(draw, [](drawn::Draw& of, Training& each) {
-      if (!of.one_in(6)) return;
-      each.strategy = Strategy::bucketed;
-      each.comm_hook = {};
-      each.comm_hook.kind = CommHookKind::zero_step;
-      each.iteration = 0;
-    });
+    const drawn::RandomStep step = random_step(draw, 6);
     const BothWays both(step, draw);
     owners += both.job().programs.size() > 1 ? 1 : 0;
     CAPTURE(round, name_of(step.training.strategy), program::text_of(both.job()));
@@ -130,13 +135,7 @@ TEST_CASE("ranks that are slower or pause take the same times in a job as in a p
   fixtures::Dice dice(74);
   int pauses = 0, slower = 0, slowest = 0, owned = 0, compared = 0;
   for (int round = 0; round < 300; ++round) {
-    const drawn::RandomStep step = drawn::random_step_of(draw, [](drawn::Draw& of, Training& each) {
-      if (!of.one_in(4)) return;
-      each.strategy = Strategy::bucketed;
-      each.comm_hook = {};
-      each.comm_hook.kind = CommHookKind::zero_step;
-      each.iteration = 0;
-    });
+    const drawn::RandomStep step = random_step(draw, 4);
     const Schedule schedule = with_all_inputs(step.schedule);
     program::Job job = program::job_of(schedule, step.works);
     if (job.communicators.size() > 1) continue;  // groups of ranks are not told apart there

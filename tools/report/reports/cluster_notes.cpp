@@ -13,6 +13,7 @@
 #include "model/cluster/nvlink.hpp"
 #include "model/cost/collective.hpp"
 #include "model/cost/collective_ports.hpp"
+#include "model/cost/table_port.hpp"
 #include "scenarios/reader/cluster/device_reader.hpp"
 #include "scenarios/reader/cluster/foreign_operations.hpp"
 #include "scenarios/reader/cluster/launch_reader.hpp"
@@ -450,18 +451,12 @@ void add_rate_of_ring(std::vector<std::string>& notes, const CalibratedCluster& 
   if (cluster.nodes == 1 || network.kind == LinkKind::plain || network.all_reduce.empty() ||
       nics == 1)
     return;
-  Bandwidth reached;
-  const double on_bus = 2.0 * (cluster.ranks() - 1) / cluster.ranks();
-  for (const auto& [size, time] : network.all_reduce)
-    reached.bytes_per_second = std::max(
-        reached.bytes_per_second, on_bus * static_cast<double>(size.count) / in_seconds(time));
-  const double over_reached = network.bandwidth.bytes_per_second / reached.bytes_per_second;
-  if (over_reached < 0.8 || over_reached > 1.25) return;  // another rate than a ring fitted to it
+  const Bandwidth reached = reached_on_bus(network.all_reduce, cluster.ranks());
+  if (!is_about(network.bandwidth, reached)) return;  // another rate than a ring fitted to it
   notes.push_back(fmt::format(
       "inter_node ({}) says {} of each of a node's {} NICs, and its table reaches {} over all of "
       "them: if that bandwidth is the ring's, as `ddpsim import nccl-tests` writes it for a link "
-      "of "
-      "no kind, write a NIC's line rate (--set cluster.inter_node.bandwidth=...)",
+      "of no kind, write a NIC's line rate (--set cluster.inter_node.bandwidth=...)",
       name_of_link(network), to_string(network.bandwidth), nics, to_string(reached)));
 }
 

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+
+/// What a command that ends well says as JSON.
+inline Json json_of(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const Outcome outcome = ddpsim(arguments);
+  CAPTURE(arguments, outcome.err);
+  REQUIRE(outcome.code == 0);
+  return outcome.json();
+}
+
+/// The command ends with exit code 2 and one line, which has `says` in it.
+inline void refused(const std::vector<std::string>& arguments, const std::string& says) {
+  const Outcome outcome = ddpsim(arguments);
+  CAPTURE(arguments, outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(lines_of(outcome.err).size() == 1);
+  CHECK_THAT(outcome.err, Catch::Contains(says));
+  CHECK(outcome.out.empty());
+}
+
+}  // namespace ddpsim
