@@ -262,6 +262,31 @@ TEST_CASE("a kind that nobody measured has a band that holds those of single kin
           "kind of link alone it was as low as 0.80 and as high as 1.25: that is the band here."));
 }
 
+TEST_CASE("steps that wait for the launches of a host that nobody measured are named",
+          "[tools][band]") {
+  const Scratch scratch;
+  const std::string zeros = ",8,bf16,0 0 0 0 0 0 0 0,a\n";
+  const Catalogue catalogue("laws,h100-sxm,nvlink" + zeros + "none,h100-sxm,nvlink" + zeros);
+  const auto said = [&](int batch, int sequence, const std::string& measured) {
+    const std::string file =
+        scratch
+            .write("s.yaml", "name: s\nworkload: {model: gpt2-xl, batch: " + std::to_string(batch) +
+                                 ", sequence: " + std::to_string(sequence) +
+                                 ", dtype: bf16}\ncluster: {system: dgx-h100}\n"
+                                 "compare: [none, bucketed]\n" +
+                                 measured)
+            .string();
+    return joined(catalogue.ddpsim({"run", file}).out);
+  };
+  const std::string names = "Launches bound none and bucketed, 1+25 MiB: what they cost differs";
+  const std::string rows =
+      "measured: {calibrate_on: [none], rows: [{strategy: none, step: 100 ms}]}\n";
+  CHECK_THAT(said(1, 32, ""), Catch::Contains("In proportion") && Catch::Contains(names));
+  CHECK_THAT(said(16, 1024, ""), Catch::Contains("In proportion") && !Catch::Contains("Launches"));
+  CHECK_THAT(said(1, 32, rows),
+             Catch::Contains("In proportion") && !Catch::Contains("Launches bound"));
+}
+
 TEST_CASE("rows of one rank are not called predictions of all kinds", "[tools][band]") {
   const Catalogue catalogue("described,h200,,1,fp32,0.1 0 0 0 0 0 0 0.1,a\n");
   const auto said = [&](const Words& more) {

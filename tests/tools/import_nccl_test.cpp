@@ -546,6 +546,11 @@ TEST_CASE("a table of no kind between the GPUs of a node is noted",
   CHECK_THAT(notes("a100-80", {}), Catch::Contains(says) && Catch::Contains("without a switch"));
   CHECK_THAT(notes("a100-80", {"--set", "cluster.intra_node.nvswitch=true"}),
              !Catch::Contains(says));
+  CHECK_THAT(notes("a100-80", {"--nodes", "2", "--set", "cluster.inter_node=ib-hdr"}),
+             Catch::Contains(says) &&
+                 Catch::Contains("no switch adds up what goes between nodes; --set "
+                                 "cluster.intra_node.nvswitch=true says that there is one, beside "
+                                 "kind=nvlink, kind=pcie that it is PCIe"));
 }
 
 /// A link profile as `import nccl-tests` writes it: `gb_per_s` on the bus after 40 us.

@@ -39,10 +39,13 @@ Record band_record(const Knowledge& knowledge, const StepMetrics& step, Duration
 namespace {
 
 /// Hosts of one kind differ by a third in what a launch takes (docs/devices.md), which a narrower
-/// band of steps that wait for their launches does not hold. "": there is none.
+/// band of steps that wait for their launches does not hold, where no step of this host was
+/// measured. "": there is none.
 std::string launches_text(const Comparison& run) {
   constexpr double hosts_differ = 1.0 / 3;
-  if (2 * run.knowledge.accuracy->band.half_width() >= hosts_differ) return "";
+  const FittedOn from = run.knowledge.from;
+  const bool of_any_host = from == FittedOn::laws || from == FittedOn::described;
+  if (!of_any_host || 2 * run.knowledge.accuracy->band.half_width() >= hosts_differ) return "";
   std::vector<std::string> waiting;
   for (const NamedStep& each : run.named())
     if (each.step->metrics.bound == Bound::launch) waiting.push_back(each.name);
