@@ -96,23 +96,11 @@ double RankSpread::together() const {
   return std::hypot(lasting, changing);
 }
 
-namespace {
-
-/// Ranks that compute as the cluster says.
-int ordinary_ranks(const Cluster& cluster) {
-  int ranks = cluster.ranks();
-  for (const RankException& exception : cluster.exceptions)
-    if (exception.computes_otherwise()) ranks -= exception.ranks;
-  return ranks;
-}
-
-}  // namespace
-
 RankSpread rank_spread(const CalibratedCluster& cluster, double step_spread) {
   const double jitter = cluster.jitter.value_or(0);
   switch (skew_source(cluster, step_spread)) {
     case SkewSource::calibration: {
-      const int ranks = ordinary_ranks(cluster);
+      const int ranks = cluster.ranks();
       const double all =
           ranks == 1 ? 0 : (cluster.calibration->slowest_rank - 1) / expected_largest(ranks);
       return {std::sqrt(std::max(0.0, all * all - jitter * jitter)), jitter};
@@ -131,8 +119,7 @@ double slowest_rank(const CalibratedCluster& cluster, double step_spread) {
   if (skew_source(cluster, step_spread) == SkewSource::calibration)
     return cluster.calibration->slowest_rank;
   const double spread = rank_spread(cluster, step_spread).together();
-  const int ranks = ordinary_ranks(cluster);
-  return spread == 0 || ranks == 1 ? 1 : 1 + spread * expected_largest(ranks);
+  return spread == 0 ? 1 : 1 + spread * expected_largest(cluster.ranks());
 }
 
 CostModel::CostModel(const CalibratedCluster& cluster, double step_spread)
@@ -145,7 +132,6 @@ CostModel::CostModel(const CalibratedCluster& cluster, double step_spread)
       ranks(cluster.ranks()),
       ranks_per_node(cluster.ranks_per_node.largest()),
       cluster_(cluster),
-      step_spread_(step_spread),
       measured_(cluster.calibration ? std::make_shared<const CalibratedTimes>(*cluster.calibration)
                                     : nullptr),
       buffers_(collective) {
@@ -186,7 +172,6 @@ void CostModel::make_ranks_even() {
 void CostModel::take_out_exceptions() {
   exceptions.clear();
   cluster_.exceptions.clear();
-  slowest_rank = ddpsim::slowest_rank(cluster_, step_spread_);
   renew_laws();
 }
 

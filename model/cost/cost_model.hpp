@@ -54,8 +54,7 @@ class CostModel {
   bool has_exceptions() const { return !cluster_.exceptions.empty(); }
   /// From here on every rank computes as a typical one does. (NICs stay as they are.)
   void make_ranks_even();
-  /// From here on no rank and no NIC is another than the cluster says; the slowest rank is one of
-  /// all.
+  /// From here on no rank and no NIC is another than the cluster says.
   void take_out_exceptions();
 
   /// The laws, with what is fitted to measured rows in them.
@@ -91,7 +90,6 @@ class CostModel {
   void share_optimizer(const std::vector<Work>& works, const Passes& passes, Costs& costs) const;
 
   CalibratedCluster cluster_;
-  double step_spread_;
   std::shared_ptr<const CalibratedTimes> measured_;  ///< of the calibration; null: none
   CollectiveLaw buffers_;  ///< broadcasts of buffers stay what they are, whatever is fitted
 };
@@ -110,7 +108,8 @@ RankSpread rank_spread(const CalibratedCluster& cluster, double step_spread);
 
 /// How many times as long as a typical rank's the slowest one's computation takes, in the mean
 /// of many steps: as measured in the job itself, where a calibration says so; else as is expected
-/// of the ranks that are no exceptions and differ by rank_spread. One such rank: 1.
+/// of so many ranks that differ by rank_spread. One rank: 1. Exceptions count as ranks here: a rank
+/// that is known to be slower makes no step shorter.
 double slowest_rank(const CalibratedCluster& cluster, double step_spread);
 
 /// Where the pace of the slowest rank is known from.

@@ -5,7 +5,7 @@ namespace {
 
 /// Does the time of this work depend on the rank's own computing speed?
 bool is_computed(const Work& work, bool synchronous) {
-  if (traits_of(work.operation).kind == OperationTraits::Kind::transfer) return false;
+  if (is_transfer(work.operation)) return false;
   if (is_collective(work.operation)) return false;
   return !(work.aside && synchronous);  // on a thread that communicates
 }

@@ -29,7 +29,8 @@ class BufferBroadcast {
   void begin(std::size_t group) {
     const StepWorks::BufferWorks& buffers = step_.works.buffers[group];
     writer_.kernel_task(Operation::concatenate, buffers.flatten).kernel = index_of(group);
-    const std::int32_t flat = writer_.input_of(buffers.size, writer_.last_kernel, nobody);
+    const std::int32_t flat =
+        writer_.input_of(Message::buffers, buffers.size, writer_.last_kernel, nobody);
     Task& broadcast = writer_.add(Operation::broadcast, Stream::communication,
                                   writer_.number_of(buffers.broadcast));
     broadcast.kernel = index_of(group);

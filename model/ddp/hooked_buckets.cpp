@@ -100,7 +100,7 @@ void HookedBuckets::add_step(StepBuilder& step, std::int32_t bucket, std::size_t
   const CommStep part = step.bucket(bucket).steps[index];
   const bool collective = is_collective(part.operation);
   if (collective) {
-    before_ = writer.input_of(part.payload, before_, bucket);
+    before_ = writer.input_of(Message::gradients, part.payload, before_, bucket);
     communicator_ = part.communicator;
   }
   Task& task = task_of(step, bucket, index, aside_, communicator_);

@@ -37,7 +37,7 @@ void StepBuilder::all_reduce(std::int32_t index, bool handed_over) {
   work.operation = Operation::all_reduce;
   work.payload = bucket(index).size;
   work.handed_over = handed_over;
-  const std::int32_t ready = writer.input_of(work.payload, writer.last_kernel, index);
+  const std::int32_t ready = writer.input_of(work.message, work.payload, writer.last_kernel, index);
   Task& task = writer.collective_task(work);
   task.bucket = index;
   task.gradient = gradient[at(index)];

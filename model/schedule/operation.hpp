@@ -137,6 +137,10 @@ static_assert([] {  // does not compile while collective_of lacks a collective o
     if (is_collective(static_cast<Operation>(i))) collective_of(static_cast<Operation>(i));
   return true;
 }());
+/// Between a device's memory and the host's?
+constexpr bool is_transfer(Operation operation) {
+  return traits_of(operation).kind == OperationTraits::Kind::transfer;
+}
 constexpr bool is_kernel(Operation operation) {
   return traits_of(operation).kind == OperationTraits::Kind::kernel;
 }

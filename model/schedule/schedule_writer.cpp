@@ -75,10 +75,12 @@ Task& ScheduleWriter::collective_task(const Work& work) {
   return add(work.operation, Stream::communication, number_of(work));
 }
 
-std::int32_t ScheduleWriter::input_of(Bytes size, std::int32_t ready, std::int32_t bucket) {
+std::int32_t ScheduleWriter::input_of(Message message, Bytes size, std::int32_t ready,
+                                      std::int32_t bucket) {
   if (!device.through_host) return ready;
   Work work;
   work.operation = Operation::copy_to_host;
+  work.message = message;
   work.launches = 1;
   work.payload = size;
   Task& copy = add(work.operation, Stream::to_host, number_of(work));
@@ -130,7 +132,7 @@ void ScheduleWriter::host_waits_for_collective(std::int32_t result, std::int32_t
 
 std::int32_t ScheduleWriter::announce(Operation operation, Message message, Bytes size,
                                       std::int32_t before, bool handed_over) {
-  const std::int32_t ready = input_of(size, last_kernel, nobody);
+  const std::int32_t ready = input_of(message, size, last_kernel, nobody);
   Work work;
   work.operation = operation;
   work.message = message;

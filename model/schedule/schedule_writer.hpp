@@ -54,7 +54,7 @@ class ScheduleWriter {
   // Source: ProcessGroupGloo.cpp AsyncAllreduceCUDAWork (rule R38).
 
   /// The task that a collective of `size` has to wait for: `ready`, or the copy of its output.
-  std::int32_t input_of(Bytes size, std::int32_t ready, std::int32_t bucket);
+  std::int32_t input_of(Message message, Bytes size, std::int32_t ready, std::int32_t bucket);
   /// The task that has the result of the collective that was just added: itself, or the copy back.
   /// `size`: each rank's input.
   std::int32_t result_of(Bytes size);

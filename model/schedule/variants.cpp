@@ -91,10 +91,6 @@ class Rewriter {
   std::vector<std::vector<std::uint32_t>> places_;
 };
 
-bool is_transfer(const Task& task) {
-  return traits_of(task.operation).kind == OperationTraits::Kind::transfer;
-}
-
 }  // namespace
 
 Schedule schedule_of_rank(Schedule schedule, int rank) {
@@ -131,7 +127,7 @@ Schedule without_communication(const Schedule& schedule) {
   Rewriter rewriter(schedule);
   for (std::uint32_t i = 0; i < schedule.tasks.size(); ++i) {
     const Task& task = schedule.tasks[i];
-    if (is_collective(task.operation) || is_transfer(task)) {
+    if (is_collective(task.operation) || is_transfer(task.operation)) {
       rewriter.leave_out(i);
     } else if (schedule.synchronous && task.operation == Operation::wait) {
       if (task.owner == nobody) rewriter.meet(task.micro_batch);

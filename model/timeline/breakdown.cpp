@@ -6,30 +6,17 @@
 #include <utility>
 #include <vector>
 
+#include "model/timeline/busy_spans.hpp"
+
 namespace ddpsim {
 namespace {
 
-using Piece = std::pair<Instant, Instant>;
-
-Duration length(const std::vector<Piece>& pieces) {
-  Duration sum{};
-  for (const auto& [from, to] : pieces) sum += to - from;
-  return sum;
-}
-
 /// How much of `wanted` was not in `taken` yet, which stays sorted and disjoint and now holds it.
-Duration claim(std::vector<Piece>& taken, std::vector<Piece> wanted) {
-  const Duration before = length(taken);
+Duration claim(BusySpans& taken, BusySpans wanted) {
+  const Duration before = total_length(taken);
   wanted.insert(wanted.end(), taken.begin(), taken.end());
-  std::sort(wanted.begin(), wanted.end());
-  taken.clear();
-  for (const auto& [from, to] : wanted) {
-    if (!taken.empty() && from <= taken.back().second)
-      taken.back().second = std::max(taken.back().second, to);
-    else
-      taken.emplace_back(from, to);
-  }
-  return length(taken) - before;
+  taken = united(std::move(wanted));
+  return total_length(taken) - before;
 }
 
 }  // namespace
@@ -37,7 +24,7 @@ Duration claim(std::vector<Piece>& taken, std::vector<Piece> wanted) {
 Breakdown break_down(const Schedule& schedule, const Timeline& timeline, int rank) {
   const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
   const Instant zero{};
-  std::vector<Piece> computing, communicating, waiting;
+  BusySpans computing, communicating, waiting;
   // When a communicator could take its next collective: the first of its threads to be free.
   std::map<int, std::vector<Instant>> threads;
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
@@ -53,12 +40,14 @@ Breakdown break_down(const Schedule& schedule, const Timeline& timeline, int ran
       if (arrived < at.start) waiting.emplace_back(arrived, at.start);
       if (at.start < at.end) communicating.emplace_back(at.start, at.end);
       free = at.end;
+    } else if (is_transfer(task.operation)) {
+      if (at.start < at.end) communicating.emplace_back(at.start, at.end);
     } else if (at.start < at.end && task.operation != Operation::hook &&
                task.operation != Operation::wait) {
       computing.emplace_back(at.start, at.end);
     }
   }
-  std::vector<Piece> taken;
+  BusySpans taken;
   Breakdown breakdown;
   breakdown.compute = claim(taken, std::move(computing));
   breakdown.communication = claim(taken, std::move(communicating));

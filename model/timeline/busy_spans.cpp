@@ -19,6 +19,24 @@ BusySpans busy_spans(const Schedule& schedule, const std::vector<TaskTimes>& tim
   return busy;
 }
 
+BusySpans united(BusySpans spans) {
+  std::sort(spans.begin(), spans.end());
+  BusySpans merged;
+  for (const auto& [from, to] : spans) {
+    if (!merged.empty() && from <= merged.back().second)
+      merged.back().second = std::max(merged.back().second, to);
+    else
+      merged.emplace_back(from, to);
+  }
+  return merged;
+}
+
+Duration total_length(const BusySpans& spans) {
+  Duration sum{};
+  for (const auto& [from, to] : spans) sum += to - from;
+  return sum;
+}
+
 Duration idle_within(const BusySpans& busy, Instant from, Instant to) {
   Duration idle = to - from;
   auto span = std::lower_bound(busy.begin(), busy.end(), from,

@@ -15,6 +15,12 @@ using BusySpans = std::vector<std::pair<Instant, Instant>>;
 /// The busy spans of one rank; `times`: [task].
 BusySpans busy_spans(const Schedule& schedule, const std::vector<TaskTimes>& times);
 
+/// The spans as such: sorted, and those that touch or overlap as one.
+BusySpans united(BusySpans spans);
+
+/// The lengths of all spans, together.
+Duration total_length(const BusySpans& spans);
+
 /// How much of the time between two instants the stream stood still.
 Duration idle_within(const BusySpans& busy, Instant from, Instant to);
 

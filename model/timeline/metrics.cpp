@@ -33,6 +33,8 @@ Bound bound_of(const Schedule& schedule, const Timeline& timeline, int rank) {
     } else if (is_collective(task.operation) && task.bucket == nobody &&
                schedule.work_of(task).message != Message::parameters) {
       add(Bound::latency, piece.length);
+    } else if (is_transfer(task.operation)) {
+      add(Bound::bandwidth, piece.length);
     } else if (is_collective(task.operation)) {
       const Timeline::Detail detail = timeline.detail_of(task);
       const Duration latency = std::min(piece.length, detail.latency - detail.filling);
@@ -49,24 +51,43 @@ Bound bound_of(const Schedule& schedule, const Timeline& timeline, int rank) {
   return static_cast<Bound>(std::max_element(shares.begin(), shares.end()) - shares.begin());
 }
 
-/// Buffers are broadcast before the step's gradients exist, and what the network itself sends is
-/// part of its passes, under every strategy: neither is the step's communication.
+/// What the network itself sends is part of its passes, under every strategy, `none` too: it is not
+/// the step's communication.
 bool counts_as_communication(const Schedule& schedule, const Task& task) {
-  const Message message = schedule.work_of(task).message;
-  return is_collective(task.operation) && message != Message::buffers && message != Message::own;
+  return (is_collective(task.operation) || is_transfer(task.operation)) &&
+         schedule.work_of(task).message != Message::own;
 }
 
-/// For how long at least one of these spans was under way.
-Duration covered(std::vector<std::pair<Instant, Instant>> spans) {
-  std::sort(spans.begin(), spans.end());
-  Duration covered{};
-  Instant until = Instant::min();
-  for (const auto& [start, end] : spans) {
-    if (end <= until) continue;
-    covered += end - std::max(start, until);
-    until = end;
+/// When kernels ran or a collective was under way.
+BusySpans busy_or_communicating(const Schedule& schedule, const std::vector<TaskTimes>& times) {
+  BusySpans all = busy_spans(schedule, times);
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
+    if (is_collective(schedule.tasks[i].operation)) all.emplace_back(times[i].start, times[i].end);
+  return united(std::move(all));
+}
+
+/// Adds to each bucket what its last micro-batch's copies to the host and back are exposed.
+void add_host_copies(const Schedule& schedule, const std::vector<TaskTimes>& times,
+                     std::vector<BucketTimes>& buckets) {
+  const auto copies_bucket = [](const Task& task) {
+    return task.bucket != nobody && is_transfer(task.operation);
+  };
+  if (std::none_of(schedule.tasks.begin(), schedule.tasks.end(), copies_bucket)) return;
+  std::vector<int> last_micro_batch(buckets.size());
+  for (const Task& task : schedule.tasks)
+    if (copies_bucket(task))
+      last_micro_batch[static_cast<std::size_t>(task.bucket)] = task.micro_batch;
+  const BusySpans occupied = busy_or_communicating(schedule, times);
+  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
+    const Task& task = schedule.tasks[i];
+    if (!copies_bucket(task) ||
+        task.micro_batch != last_micro_batch[static_cast<std::size_t>(task.bucket)])
+      continue;
+    BucketTimes& bucket = buckets[static_cast<std::size_t>(task.bucket)];
+    const Duration waited = idle_within(occupied, times[i].start, times[i].end);
+    bucket.exposed += waited;
+    bucket.host_copies += waited;
   }
-  return covered;
 }
 
 /// What a collective adds to the figures: its bytes, and the times of its bucket.
@@ -85,7 +106,7 @@ void add_collective(const Schedule& schedule, const std::vector<TaskTimes>& time
     bucket.exposed += waited;
     return;
   }
-  bucket = {at.issued, at.start, at.end, waited, choice};
+  bucket = {at.issued, at.start, at.end, waited, {}, choice};
   if (task.gradient != nobody) bucket.ready = times[static_cast<std::size_t>(task.gradient)].end;
 }
 
@@ -108,11 +129,11 @@ bool begins_bucket(const Schedule& schedule, const Task& task) {
 
 Duration communication_of(const Schedule& schedule, const Timeline& timeline, int rank) {
   const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
-  std::vector<std::pair<Instant, Instant>> collectives;
+  BusySpans under_way;
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
-    if (const Task& task = schedule.tasks[i]; counts_as_communication(schedule, task))
-      collectives.emplace_back(times[i].start, times[i].end);
-  return covered(std::move(collectives));
+    if (counts_as_communication(schedule, schedule.tasks[i]))
+      under_way.emplace_back(times[i].start, times[i].end);
+  return total_length(united(std::move(under_way)));
 }
 
 StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank) {
@@ -158,12 +179,13 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
         optimizer.cover(at);
         break;
       case OperationTraits::Pass::none:
-        if (counts_as_communication(schedule, task))
+        if (is_collective(task.operation) && counts_as_communication(schedule, task))
           add_collective(schedule, times, busy, i, timeline.detail_of(task).choice, metrics);
         break;
     }
   }
   close();
+  add_host_copies(schedule, times, metrics.buckets);
   metrics.communication = communication_of(schedule, timeline, rank);
   metrics.optimizer = optimizer.length();
   metrics.bound = bound_of(schedule, timeline, rank);

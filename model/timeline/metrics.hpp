@@ -14,10 +14,13 @@ enum class Bound : std::uint8_t { compute, bandwidth, latency, launch, interfere
 std::string_view name_of(Bound bound);
 
 struct BucketTimes {
-  Instant ready{};            ///< its last gradient was in place on the device
-  Instant start{};            ///< its first collective began, on all ranks
-  Instant end{};              ///< its last collective ended; a comm hook may have several
-  Duration exposed{};         ///< of all of these, while the compute stream stood still
+  Instant ready{};  ///< its last gradient was in place on the device
+  Instant start{};  ///< its first collective began, on all ranks
+  Instant end{};    ///< its last collective ended; a comm hook may have several
+  /// Of all of these, while the compute stream stood still; of their copies to the host and back
+  /// too, as far as no collective was under way.
+  Duration exposed{};
+  Duration host_copies{};     ///< of it, those copies
   CollectiveChoice choice{};  ///< of its first collective, where a prediction knows it
 };
 
@@ -29,9 +32,10 @@ struct StepMetrics {
   Duration forward{};     ///< spans of the forward passes, as they ran
   Duration backward{};   ///< from loss to last gradient, as it ran: with interference and copies in
   Duration optimizer{};  ///< span of the optimizer's kernels
-  /// Sum of all collectives' durations, each from the last rank's arrival; buffers apart.
+  /// For how long collectives, each from the last rank's arrival, or their copies to the host and
+  /// back were under way; those of the network itself apart, which the step of `none` has too.
   Duration communication{};
-  int collectives = 0;
+  int collectives = 0;               ///< of these
   Bytes wire;                        ///< payload handed to the collectives
   Duration comm_hook{};              ///< sum of the comm hook's kernels
   std::vector<BucketTimes> buckets;  ///< [bucket], of its last all-reduce

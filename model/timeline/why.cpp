@@ -140,13 +140,28 @@ ExposedBucket held_up(const Schedule& schedule, const Timeline& timeline,
   return bucket;
 }
 
+/// Is a collective called once its copy to the host has ended, rather than anything later?
+bool waits_for_copy(const Schedule& schedule, const std::vector<TaskTimes>& times,
+                    std::int32_t collective) {
+  bool copy = false;
+  Instant called{};
+  for (const std::uint32_t earlier : schedule.waits_for(schedule.tasks[at(collective)])) {
+    if (times[earlier].end < called) continue;
+    called = times[earlier].end;
+    copy = is_transfer(schedule.tasks[earlier].operation);
+  }
+  return copy;
+}
+
 /// A bucket's collectives, each explained by itself, as one.
 ExposedBucket explained(const Schedule& schedule, const Timeline& timeline,
                         const StepMetrics& metrics, int rank, std::size_t index,
                         const std::vector<BucketCollective>& collectives, const BusySpans& busy) {
   ExposedBucket longest;
   std::array<Duration, all_causes.size()> sums{};
-  Duration left = metrics.buckets[index].exposed;
+  const Duration copies = metrics.buckets[index].host_copies;
+  Duration left = metrics.buckets[index].exposed - copies;
+  sums[static_cast<std::size_t>(Cause::host_copies)] = copies;
   for (std::size_t c = collectives.size(); c-- > 0;) {
     const bool first = c == 0;
     ExposedBucket part = held_up(schedule, timeline, metrics, rank, index, collectives[c]);
@@ -155,8 +170,12 @@ ExposedBucket explained(const Schedule& schedule, const Timeline& timeline,
     left -= part.times.exposed;
     // The hook's own earlier collective is one of its steps.
     const bool own_before = !first && collectives[c].previous == collectives[c - 1].task;
-    explain(part, busy, first ? Cause::turn : Cause::hook,
-            own_before ? Cause::hook : Cause::previous);
+    const Cause before_call =
+        waits_for_copy(schedule, timeline.ranks.at(at(rank)), collectives[c].task)
+            ? Cause::host_copies
+        : first ? Cause::turn
+                : Cause::hook;
+    explain(part, busy, before_call, own_before ? Cause::hook : Cause::previous);
     for (std::size_t cause = 0; cause < sums.size(); ++cause) sums[cause] += part.exposed_by[cause];
     if (c + 1 == collectives.size() || part.times.exposed > longest.times.exposed) longest = part;
   }
@@ -171,7 +190,7 @@ ExposedBucket explained(const Schedule& schedule, const Timeline& timeline,
 
 std::string_view name_of(Cause cause) {
   constexpr std::array<std::string_view, all_causes.size()> names{
-      "gradients", "turn", "previous", "launch", "slowest rank", "hook"};
+      "gradients", "turn", "previous", "launch", "slowest rank", "host copies", "hook"};
   return names[static_cast<std::size_t>(cause)];
 }
 

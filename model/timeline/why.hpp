@@ -16,10 +16,12 @@ enum class Cause : std::uint8_t {
   previous,      ///< the collective before it had not ended
   launch,        ///< the host had not launched it
   slowest_rank,  ///< other ranks arrived later, so that less computation was left to hide it
+  host_copies,   ///< it waited for its copy to the host, or the copies themselves are exposed
   hook,  ///< a later collective waited for the comm hook's steps before it: ZeRO's for the update
 };
 inline constexpr std::array all_causes{Cause::gradients, Cause::turn,         Cause::previous,
-                                       Cause::launch,    Cause::slowest_rank, Cause::hook};
+                                       Cause::launch,    Cause::slowest_rank, Cause::host_copies,
+                                       Cause::hook};
 std::string_view name_of(Cause cause);
 
 /// Why a bucket was exposed: the instants its collective could not begin before, and how much of
@@ -53,6 +55,8 @@ struct ExposedBucket {
 /// be exposed even if the collective had begun with its gradients: that is theirs. Each collective
 /// of a comm hook is explained by itself, and a bucket's shares are the sums over them. Of a later
 /// one, the time until it is called is the hook's, and so is that of the hook's own one before it.
+/// Where a collective waits for its copy to the host, the time until it is called is the copies',
+/// and so is what the copies themselves are exposed.
 ///
 /// Example: ready at 10, called at 10, previous end at 13, launched at 14, start at 16, end at 21,
 /// kernels until 15: 5 are exposed. From 14 to 19 it would be 4, so the slowest rank accounts for

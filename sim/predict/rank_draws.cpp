@@ -47,9 +47,9 @@ RankDraws::RankDraws(const RankSpread& spread, int ranks, std::span<const RankEx
     factors_.push_back(exception.compute);
   }
   ordinary_ = static_cast<int>(std::ranges::count(exception_of_, nobody));
-  const std::vector<double> expected = expected_in_order(ordinary_);
+  const std::vector<double> expected = expected_in_order(ranks);
   lasting_.resize(at(ranks));
-  auto next = expected.begin();
+  auto next = expected.end() - ordinary_;
   for (std::size_t rank = 0; rank < lasting_.size(); ++rank)
     if (exception_of_[rank] == nobody) lasting_[rank] = spread.lasting * *next++;
 }

@@ -20,7 +20,8 @@ struct DrawnPace {
 /// In every step each rank's computation takes 1 + d + c times as long as the costs say. Its `d` is
 /// the same in all steps: they are the expected order statistics of as many draws from a normal
 /// distribution of the standard deviation RankSpread::lasting. Its `c` is drawn anew in each step,
-/// from one of RankSpread::changing. An exception has its own factor in place of `d`, on 1 + c. No
+/// from one of RankSpread::changing. An exception has its own factor in place of `d`, on 1 + c; the
+/// others have the largest of the expected ones, so that no exception makes steps shorter. No
 /// rank is faster than ten times. All ranks wait for the slowest, so that one is told apart, and
 /// the exceptions; the others compute as the costs say, or as fast as the slowest, where that is
 /// faster. A single rank that is no exception is the slowest.

@@ -37,6 +37,7 @@ COMMANDS = {
                                  'cluster.exceptions=[{rank: 5, compute: 1.3, pause: 1 ms, at: '
                                  '40 %}, {node: 1, nic: 40 GB/s}]'),
     'run with broadcasts': ('run', FIRST, '--why', '--set', 'training.comm_hook=zero_step'),
+    'run through the host': ('run', FIRST, '--why', '--set', 'cluster.through_host=20 GB/s'),
     'run of one rank': ('run', FIRST, '--set', 'cluster.ranks_per_node=1', '--scaling', '4'),
     'run of a description': ('run', 'described.yaml'),
     'run --vary': ('run', FIRST, '--vary', 'training.comm_hook=none,fp16_compress'),
@@ -70,7 +71,7 @@ class Section:
 
 
 RUNS = ('run', 'run of one rank', 'run of a description', 'run --vary', 'run of ranks that differ',
-        'run with broadcasts')
+        'run with broadcasts', 'run through the host')
 SECTIONS = {
     'cluster': Section(('run', 'run of one rank', 'run of ranks that differ'), 'cluster',
                        ['cluster']),

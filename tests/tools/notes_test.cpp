@@ -1,6 +1,7 @@
 // The sentences on stderr are in the JSON too.
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "tests/tools/program.hpp"
 
@@ -41,6 +42,32 @@ Json json_of_both(const Words& words) {
 
 const std::string idle = "inter_node has no effect: there is one node";
 const Words with_idle{"--set", "cluster.inter_node=ib-hdr"};
+
+TEST_CASE("what the broadcast of buffers costs is said, with the key that does without",
+          "[tools][notes]") {
+  const Scratch scratch;
+  const std::string file = scratch
+                               .write("s.yaml",
+                                      "workload: {model: resnet50, batch: 32}\n"
+                                      "cluster: {system: dgx-h100, nodes: 4}\n"
+                                      "compare: [flat, bucketed]\n")
+                               .string();
+  const Json with_buffers = json_of_both({"run", file});
+  const Json without = json_of_both({"run", file, "--set", "training.broadcast_buffers=false"});
+  REQUIRE(with_buffers["notes"].size() == 1);
+  CHECK(without["notes"].empty());
+  const Json &broadcasts = with_buffers["results"][1], &quiet = without["results"][1];
+  const double longer = broadcasts["step_ms"].get<double>() - quiet["step_ms"].get<double>();
+  CHECK_THAT(
+      with_buffers["notes"][0].get<std::string>(),
+      Catch::Contains(fmt::format("{:.2f} of {:.2f} ms are the broadcast of rank 0's buffers",
+                                  longer, broadcasts["step_ms"].get<double>())) &&
+          Catch::Contains("training.broadcast_buffers: false does without"));
+  // Two broadcasts, of statistics and of counters, which are communication.
+  CHECK(broadcasts["collectives"] == quiet["collectives"].get<int>() + 2);
+  CHECK(broadcasts["communication_ms"] > quiet["communication_ms"]);
+  CHECK(with_buffers["results"][0] == without["results"][0]);  // flat sends none
+}
 
 TEST_CASE("what run, tune and sweep note is in their JSON, also with --quiet", "[tools][notes]") {
   CHECK(json_of_both({"run", first_example})["notes"] == Json::array());
@@ -89,7 +116,8 @@ TEST_CASE("of several scenarios and of --vary each result has its own notes", "[
       scratch
           .write("other.yaml",
                  "workload: {model: resnet18, batch: 8}\ncluster: {device: a100-80, "
-                 "ranks_per_node: 2, intra_node: nvlink3}\ntraining: {no_sync: true}\n")
+                 "ranks_per_node: 2, intra_node: nvlink3}\ntraining: {no_sync: true, "
+                 "broadcast_buffers: false}\n")
           .string();
   const Json several = json_of_both({"run", first_example, other});
   REQUIRE(several.size() == 2);

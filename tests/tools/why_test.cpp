@@ -31,6 +31,33 @@ TEST_CASE("run --why adds an object to each result, and nothing else changes", "
   CHECK(with == without);
 }
 
+TEST_CASE("copies through the host are in communication, the reasons and the chart",
+          "[tools][why]") {
+  const Scratch scratch;
+  const std::string file =
+      scratch
+          .write("s.yaml",
+                 "workload: {model: gpt2, batch: 4, sequence: 512}\n"
+                 "cluster: {device: rtx3090, nodes: 2, ranks: 2, inter_node: ethernet-10g, "
+                 "through_host: 12 GB/s, collectives: gloo}\n")
+          .string();
+  for (const Json& result : why_run(file)["results"]) {
+    CAPTURE(result["strategy"]);
+    const double exposed = result["exposed_ms"], communication = result["communication_ms"];
+    CHECK(result["bound"] == "bandwidth");
+    // Nothing hides what naive and flat send.
+    if (result["strategy"] == "naive" || result["strategy"] == "flat")
+      CHECK(communication == Approx(exposed).epsilon(0.01));
+    CHECK(communication >= 0.98 * exposed);
+    CHECK(result["why"]["exposed_elsewhere_ms"].get<double>() < 0.06 * exposed);
+    CHECK(result["why"]["buckets"][0]["exposed_by_ms"]["host_copies"].get<double>() > 0);
+  }
+  const std::string text = ddpsim({"run", file, "--why"}).out;
+  CHECK_THAT(text, Catch::Contains("\n                   host copies "));
+  CHECK_THAT(text, Catch::Contains("host copies   it waited for its copy to the host"));
+  CHECK_THAT(ddpsim({"run", first_example, "--why"}).out, !Catch::Contains("host copies"));
+}
+
 TEST_CASE("every exposed bucket has a reason, and their sum is part of the exposed time",
           "[tools][why]") {
   for (const char* name : {"examples/first.yaml", "examples/mlp-2ranks.yaml"}) {

@@ -202,6 +202,7 @@ std::string Explorer::answer(const std::string& asked) const {
     add_each_once(notes, fit_notes(run.priced));
     for (std::string& line : run_warnings(run)) notes.push_back(std::move(line));
     for (std::string& line : long_run_notes(run)) notes.push_back(std::move(line));
+    add_each_once(notes, buffer_notes(run));
     std::string json = one_line({{"record", record_of(run, notes)},
                                  {"settings", std::move(set)},
                                  {"command", command(file_, settings)},

@@ -296,8 +296,7 @@ class HostWriter {
   void write_inside(std::size_t index) {
     const Task& task = tasks()[index];
     const bool launched = task.stream != Stream::host;
-    const bool device = is_kernel(task.operation) ||
-                        traits_of(task.operation).kind == OperationTraits::Kind::transfer;
+    const bool device = is_kernel(task.operation) || is_transfer(task.operation);
     TraceEvents& inner = open_->inner;
     const auto span = [&](std::string_view category, std::string_view name) {
       inner.span(open_->row, category, name, issued(index), done(index), parameter_of(task));

@@ -336,8 +336,8 @@ void add_modes(Map<TrainingDraft>& map) {
                        "after its all-reduce, so that nothing is copied back (simulated only)."})
       .key("broadcast_buffers", value::boolean(), &TrainingDraft::broadcast_buffers,
            {.meaning = "Whether rank 0's buffers, such as the statistics of batch norms, go to all "
-                       "ranks before each synchronised forward pass. That time shows as exposed, "
-                       "not as communication, which counts gradients.",
+                       "ranks before each synchronised forward pass. Naive, flat and overlap, "
+                       "which are no DDP, send none.",
             .elsewhere = {{"ddp_broadcast_buffers", "Hugging Face's"}}})
       .key_read(
           "comm_hook", comm_hook_type(),

@@ -46,6 +46,52 @@ TEST_CASE("communication adds up every collective", "[model][metrics]") {
   CHECK(metrics.wire == Bytes{2000});
 }
 
+TEST_CASE("copies to the host and back are communication", "[model][metrics]") {
+  // Backward to 10, its copy to 13, the all-reduce to 18, the copy back to 21.
+  const StepMetrics metrics = measured(History(
+      {ran(Operation::backward, 0ms, 10ms), copied(Operation::copy_to_host, 0, 10ms, 13ms, 0),
+       reduced(0, 13ms, 18ms, {1}), copied(Operation::copy_to_device, 0, 18ms, 21ms, 2)},
+      1));
+  CHECK(metrics.communication == 11ms);
+  CHECK(metrics.collectives == 1);
+  CHECK(metrics.wire == Bytes{1000});
+  CHECK(metrics.buckets[0].exposed == 11ms);
+  CHECK(metrics.buckets[0].host_copies == 6ms);
+  CHECK(metrics.bound == Bound::bandwidth);  // 11 of 21 ms; the copies alone would not decide
+
+  // A copy beside another bucket's all-reduce is exposed by that one; of two micro-batches the last
+  // counts.
+  std::vector<Happened> two{
+      ran(Operation::backward, 0ms, 10ms), copied(Operation::copy_to_host, 0, 10ms, 12ms, 0),
+      reduced(0, 12ms, 20ms, {1}), copied(Operation::copy_to_host, 1, 12ms, 15ms, 0),
+      reduced(1, 20ms, 22ms, {3})};
+  const StepMetrics beside = measured(History(two, 2));
+  CHECK(beside.buckets[0].host_copies == 2ms);
+  CHECK(beside.buckets[1].host_copies == 0ms);
+  CHECK(beside.communication == 12ms);
+  for (std::size_t i = 3; i < 5; ++i) {
+    two[i].bucket = 0;
+    two[i].micro_batch = 1;
+  }
+  const StepMetrics again = measured(History(two, 1));
+  CHECK(again.buckets[0].host_copies == 0ms);
+  CHECK(again.buckets[0].exposed == 2ms);
+}
+
+TEST_CASE("broadcasts of buffers are communication, what the network sends itself is not",
+          "[model][metrics]") {
+  Happened buffers = reduced(nobody, 0ms, 2ms), own = reduced(nobody, 4ms, 5ms);
+  buffers.operation = Operation::broadcast;
+  History history({buffers, ran(Operation::forward, 2ms, 4ms), own,
+                   ran(Operation::backward, 5ms, 10ms), reduced(0, 10ms, 13ms, {3})},
+                  1);
+  history.work_of(0).message = Message::buffers;
+  history.work_of(2).message = Message::own;
+  const StepMetrics metrics = measured(history);
+  CHECK(metrics.communication == 2ms + 3ms);
+  CHECK(metrics.collectives == 2);
+}
+
 TEST_CASE("a bucket is exposed while the compute stream stands still", "[model][metrics]") {
   const StepMetrics metrics = measured(one_step());
   REQUIRE(metrics.buckets.size() == 2);

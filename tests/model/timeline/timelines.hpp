@@ -40,6 +40,16 @@ inline Happened reduced(std::int32_t bucket, Duration start, Duration end,
           gradient};
 }
 
+/// A copy of `bucket` to the host, or back, behind one task.
+inline Happened copied(Operation operation, std::int32_t bucket, Duration start, Duration end,
+                       std::uint32_t after) {
+  Happened copy = ran(operation, start, end);
+  copy.stream = operation == Operation::copy_to_host ? Stream::to_host : Stream::to_device;
+  copy.bucket = bucket;
+  copy.after = {after};
+  return copy;
+}
+
 struct History {
   Schedule schedule;
   Timeline timeline;

@@ -100,10 +100,10 @@ TEST_CASE("a step moves every gradient once per synchronised micro-batch", "[sim
                        : training.no_sync                  ? 1
                                                            : training.micro_batches;
     const Step predicted = predict(step.model(), training);
-    Bytes others;  // than gradients: what DDP tells the other ranks, and where sparse rows belong
+    Bytes others;  // than gradients: buffers, what DDP tells, and where sparse rows belong
     for (const Task& task : predicted.schedule.tasks) {
       const Work& work = predicted.schedule.work_of(task);
-      if (work.message != Message::gradients && work.message != Message::buffers &&
+      if (is_collective(task.operation) && work.message != Message::gradients &&
           work.message != Message::sparse_values)
         others += work.payload;
     }
@@ -118,8 +118,7 @@ TEST_CASE("a step is never shorter than its bytes over the bandwidth", "[sim][pr
     Bytes reduced = metrics.wire;  // broadcasts, which move half as much, are left out
     for (const Task& task : predicted.schedule.tasks) {
       const Work& work = predicted.schedule.work_of(task);
-      if (task.operation == Operation::broadcast && work.message != Message::buffers)
-        reduced += Bytes{-work.payload.count};
+      if (task.operation == Operation::broadcast) reduced += Bytes{-work.payload.count};
     }
     const double n = step.cluster.ranks();
     const double seconds = 2 * (n - 1) / n * static_cast<double>(reduced.count) /

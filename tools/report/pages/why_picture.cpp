@@ -25,6 +25,8 @@ std::string_view paint_of(Cause cause) {
       return "launch";
     case Cause::slowest_rank:
       return "hook";
+    case Cause::host_copies:
+      return "forward";
     case Cause::hook:
       return "optimizer";
   }
@@ -59,17 +61,18 @@ void add_rows(BarPicture& bars, const Scenario& scenario, const NamedStep& named
                {buckets.begin() + static_cast<std::ptrdiff_t>(shown), buckets.end()}));
 }
 
-/// Takes the last cause out of the legend if no bucket has it. Returns whether one has it.
-bool drop_unseen_hook(BarPicture& bars) {
-  static_assert(all_causes.back() == Cause::hook);
-  const auto has_it = [](const BarPicture::Row& row) {
-    return row.lengths.size() == all_causes.size() && row.lengths.back() > 0;
-  };
-  if (std::ranges::any_of(bars.rows, has_it)) return true;
-  bars.parts.pop_back();
+bool has(const BarPicture& bars, Cause cause) {
+  return std::ranges::any_of(bars.rows, [cause](const BarPicture::Row& row) {
+    return !row.lengths.empty() && row.lengths[static_cast<std::size_t>(cause)] > 0;
+  });
+}
+
+/// Takes a cause out of bars and legend. Later causes go first, as each is at its own index.
+void drop(BarPicture& bars, Cause cause) {
+  const auto index = static_cast<std::ptrdiff_t>(cause);
+  bars.parts.erase(bars.parts.begin() + index);
   for (BarPicture::Row& row : bars.rows)
-    if (row.lengths.size() == all_causes.size()) row.lengths.pop_back();
-  return false;
+    if (!row.lengths.empty()) row.lengths.erase(row.lengths.begin() + index);
 }
 
 }  // namespace
@@ -84,13 +87,16 @@ std::optional<Picture> why_picture(const Scenario& scenario, const std::vector<N
   for (const Cause cause : all_causes)
     bars.parts.push_back({std::string(name_of(cause)), std::string(paint_of(cause))});
   for (const NamedStep& named : steps) add_rows(bars, scenario, named);
-  const bool hooks = drop_unseen_hook(bars);
+  const bool hooks = has(bars, Cause::hook), copies = has(bars, Cause::host_copies);
+  if (!hooks) drop(bars, Cause::hook);
+  if (!copies) drop(bars, Cause::host_copies);
   if (bars.rows.empty()) return std::nullopt;
   return Picture{bars.title, bar_picture(bars), "",
                  "The buckets with the longest exposed time, by cause: their gradients "
                  "were ready too late to hide them, or they had to wait for their turn, "
                  "for the collective before them, for the host's launch, or for the "
                  "slowest rank" +
+                     std::string(copies ? ", or for their copies to the host and back" : "") +
                      std::string(hooks ? ", or, as later collectives of a comm hook, for its steps "
                                          "before them, such as an update."
                                        : ".")};

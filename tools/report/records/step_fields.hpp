@@ -73,8 +73,9 @@ inline constexpr Field optimizer_ms =
         .with(little);
 inline constexpr Field communication_ms =
     ms_field("communication_ms", "comm ms",
-             "The durations of all collectives added up, each from the moment when its last rank "
-             "has arrived.",
+             "For how long collectives, each from the moment when its last rank has arrived, or "
+             "their copies to the host and back were under way. Those of the network itself are "
+             "part of its passes.",
              Better::low);
 inline constexpr Field exposed_ms =
     ms_field(
@@ -92,7 +93,9 @@ inline constexpr Field overlap_ratio =
 /// The overlap ratio, or nothing where nothing is communicated.
 inline constexpr Field overlap = overlap_ratio.named("overlap").only_for(Audience::people);
 inline constexpr Field collectives =
-    count_field("collectives", "collectives", "How many collectives the step has.", Better::low)
+    count_field("collectives", "collectives",
+                "How many collectives the step has besides those of the network itself.",
+                Better::low)
         .with(little);
 inline constexpr Field wire_bytes = bytes_field(
     "wire_bytes", "wire", "How many bytes each rank hands to collectives in a step.", Better::low);
@@ -150,7 +153,8 @@ inline constexpr Field end_ms =
 inline constexpr Field bucket_exposed_ms =
     ms_field("exposed_ms", "exposed ms",
              "How long the compute stream stood still during the all-reduce of the bucket, or "
-             "during all its collectives of a comm hook.",
+             "during all its collectives of a comm hook, and during their copies to the host and "
+             "back as far as no collective was under way.",
              Better::low)
         .with(thousandths)
         .with(much);

@@ -91,7 +91,12 @@ inline constexpr Field by_launch = ms_field(
 inline constexpr Field by_slowest_rank = ms_field(
     "slowest_rank", "slowest rank",
     "Another rank arrived later, so that less computation was left to hide it.", Better::low);
-
+inline constexpr Field by_host_copies =
+    ms_field("host_copies", "host copies",
+             "With cluster.through_host: the all-reduce waited for its copy to the host, or the "
+             "copies to the host and back were exposed themselves. There only if they account for "
+             "anything.",
+             Better::low);
 inline constexpr Field by_hook =
     ms_field("hook", "hook",
              "A later collective of a comm hook waited for the hook's steps before it, such as a "
@@ -141,6 +146,7 @@ inline constexpr std::array of_why{&why,
                                    &by_previous,
                                    &by_launch,
                                    &by_slowest_rank,
+                                   &by_host_copies,
                                    &by_hook,
                                    &change,
                                    &changed_step_ms};

@@ -1,8 +1,11 @@
 #include "tools/report/reports/run_report.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "scenarios/reader/text/input_error.hpp"
+#include "sim/predict/predict.hpp"
 #include "tools/report/records/drawn_fields.hpp"
 #include "tools/report/records/loss_fields.hpp"
 #include "tools/report/records/steps_fields.hpp"
@@ -22,6 +25,12 @@
 namespace ddpsim {
 
 namespace {
+
+bool sends_buffers(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.works, [](const Work& work) {
+    return is_collective(work.operation) && work.message == Message::buffers;
+  });
+}
 
 std::string accuracy_text(const Comparison& run) {
   const auto& accuracy = run.knowledge.accuracy;
@@ -125,6 +134,27 @@ std::vector<std::string> long_run_notes(const Comparison& run) {
         averaged->period == 1 ? "each" : fmt::format("one in {}", averaged->period),
         in_ms(averaged->averaging), in_ms(averaged->mean),
         step.training.comm_hook.post_local_sgd.start_iteration + averaged->period));
+  }
+  return notes;
+}
+
+std::vector<std::string> buffer_notes(const Comparison& run) {
+  constexpr double least_share = 0.02;  // of the step
+  std::vector<std::string> notes;
+  for (const Step& step : run.compared) {
+    if (!sends_buffers(step.schedule)) continue;
+    Training without = step.training;
+    without.broadcast_buffers = false;
+    const Duration shorter = predict(run.priced.model, without).metrics.working(),
+                   longer = step.metrics.working() - shorter;
+    if (longer < scaled(step.metrics.working(), least_share)) continue;
+    notes.push_back(
+        fmt::format("{}: {}: {:.2f} of {:.2f} ms are the broadcast of rank 0's buffers (batch "
+                    "norms) before the forward pass, mostly the launches of its copies; "
+                    "training.broadcast_buffers: false does without, and each rank then keeps the "
+                    "statistics of its own batches",
+                    run.scenario.name, strategy_label(step.training), in_ms(longer),
+                    in_ms(step.metrics.working())));
   }
   return notes;
 }

@@ -56,6 +56,10 @@ std::vector<std::string> run_warnings(const Comparison& run);
 /// what the mean of all is.
 std::vector<std::string> long_run_notes(const Comparison& run);
 
+/// A line for each strategy whose steps the broadcast of buffers makes longer by 2 % or more: by
+/// how much, and which key does without.
+std::vector<std::string> buffer_notes(const Comparison& run);
+
 /// "ddpsim.run/1", with all that was asked for. `notes`: what is said beside it (said_notes.hpp).
 Record run_record(const Comparison& run, const MoreOfSteps& more,
                   const std::vector<std::string>& notes);

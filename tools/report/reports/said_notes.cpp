@@ -68,6 +68,7 @@ std::vector<std::string> run_notes(const Comparison& run, const std::string& fil
   add_each_once(notes, fit_notes(run.priced));
   add_each_once(notes, run_warnings(run));
   add_each_once(notes, long_run_notes(run));
+  add_each_once(notes, buffer_notes(run));
   add_each_once(notes, sharing_notes(run));
   if (memory_warnings(run.scenario, run.named()).size() == run.compared.size())
     if (std::string advice = memory_advice(file, set); !advice.empty())

@@ -53,18 +53,25 @@ const Field& field_of(Cause cause) {
       return fields::by_launch;
     case Cause::slowest_rank:
       return fields::by_slowest_rank;
+    case Cause::host_copies:
+      return fields::by_host_copies;
     case Cause::hook:
       return fields::by_hook;
   }
   return fields::by_gradients;
 }
 
+/// Is it a cause of this bucket's kind, whether or not it accounts for anything?
+bool is_told(Cause cause, const ExposedBucket& bucket) {
+  if (cause == Cause::hook) return bucket.collectives > 1;
+  return cause != Cause::host_copies || bucket.by(cause) > Duration::zero();
+}
+
 /// `ranks`: the names of the ranks; empty: there are no exceptions.
 Record bucket_record(const ExposedBucket& bucket, const std::vector<std::string>& ranks) {
   Record shares, record;
   for (const Cause cause : all_causes)
-    if (cause != Cause::hook || bucket.collectives > 1)
-      shares.add(field_of(cause), in_ms(bucket.by(cause)));
+    if (is_told(cause, bucket)) shares.add(field_of(cause), in_ms(bucket.by(cause)));
   record.add(fields::index, bucket.bucket)
       .add(fields::ready_ms, in_ms(bucket.times.ready))
       .add(fields::called_ms, in_ms(bucket.called))
@@ -201,6 +208,10 @@ Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
                   const StepMetrics* none) {
   const bool several = std::ranges::any_of(
       steps, [](const NamedStep& named) { return has_later_collectives(named.step->schedule); });
+  const bool copied = std::ranges::any_of(steps, [](const NamedStep& named) {
+    return std::ranges::any_of(named.step->schedule.tasks,
+                               [](const Task& task) { return is_transfer(task.operation); });
+  });
   const bool shared = none != nullptr && std::ranges::any_of(steps, [&](const NamedStep& named) {
                         return saved_by_sharing(*named.step, *none).has_value();
                       });
@@ -218,6 +229,11 @@ Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
       "the "
       "wait\n"
       "                itself comes before the all-reduce and is not in its exposed time\n";
+  if (copied)
+    text +=
+        "  host copies   it waited for its copy to the host, or the copies there and back were "
+        "exposed themselves:\n"
+        "                nothing was computed then, and nothing was reduced\n";
   if (several)
     text +=
         "  hook          a later collective of a comm hook waited for the hook's steps before it: "

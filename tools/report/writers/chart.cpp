@@ -32,6 +32,8 @@ constexpr char letter_of(Operation operation) {
     case Operation::concatenate:
     case Operation::divide:
     case Operation::copy_out:
+    case Operation::copy_to_host:
+    case Operation::copy_to_device:
       return 'c';
     case Operation::cast:
     case Operation::correct:
@@ -48,8 +50,6 @@ constexpr char letter_of(Operation operation) {
       return 'h';
     case Operation::hook:
     case Operation::wait:
-    case Operation::copy_to_host:
-    case Operation::copy_to_device:
     case Operation::search_unused:
     case Operation::synchronize:
     case Operation::outside:
@@ -77,8 +77,25 @@ void mark_wait(const Step& step, std::int64_t cell, std::string& text) {
     if (text[i] == ' ') text[i] = '-';
 }
 
-/// Each cell shows what took most of its time.
-std::string row(const Step& step, Duration scale, bool communication, std::size_t width) {
+enum class Line : std::uint8_t { compute, communication, host_copies };
+
+constexpr Line line_of(Stream stream) {
+  switch (stream) {
+    case Stream::host:
+    case Stream::compute:
+    case Stream::aside:
+      return Line::compute;
+    case Stream::communication:
+      return Line::communication;
+    case Stream::to_host:
+    case Stream::to_device:
+      return Line::host_copies;
+  }
+  return Line::compute;
+}
+
+/// Each cell shows what took most of its time; empty: nothing ever did.
+std::string row(const Step& step, Duration scale, Line line, std::size_t width) {
   constexpr std::string_view letters = "FBO=ch";
   std::vector<std::array<std::int64_t, letters.size()>> cells(width);
   const std::int64_t cell =
@@ -86,7 +103,7 @@ std::string row(const Step& step, Duration scale, bool communication, std::size_
   const auto& times = step.timeline.ranks.front();
   for (std::size_t i = 0; i < times.size(); ++i) {
     const Task& task = step.schedule.tasks[i];
-    if ((task.stream == Stream::communication) != communication) continue;
+    if (line_of(task.stream) != line) continue;
     const auto letter = letters.find(letter_of(task.operation));
     if (letter == std::string_view::npos) continue;
     std::int64_t at = times[i].start.time_since_epoch().count();
@@ -109,7 +126,7 @@ std::string row(const Step& step, Duration scale, bool communication, std::size_
     else if (busy > 0)
       text[i] = '.';
   }
-  if (!communication) mark_wait(step, cell, text);
+  if (line == Line::compute) mark_wait(step, cell, text);
   text.erase(text.find_last_not_of(' ') + 1);
   return text;
 }
@@ -139,8 +156,10 @@ std::string timeline_chart(const std::vector<NamedStep>& steps, PageWidth page) 
     waits = waits || line.find('-') != std::string::npos;
   };
   for (const auto& [name, step] : steps) {
-    add(name, "compute", row(*step, scale, false, cells));
-    add("", "communication", row(*step, scale, true, cells));
+    add(name, "compute", row(*step, scale, Line::compute, cells));
+    add("", "communication", row(*step, scale, Line::communication, cells));
+    const std::string copies = row(*step, scale, Line::host_copies, cells);
+    if (!copies.empty()) add("", "host copies", copies);
   }
   const std::string legend = fmt::format(
       "one column is {}; F forward, B backward, O optimizer, c copy, = all-reduce, {}{}. mostly "
