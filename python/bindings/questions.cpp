@@ -155,7 +155,7 @@ std::string vary_answer(const Question& question, const std::vector<std::string>
   const Grid grid(axes_of(axes));
   const Variants variants = run_variants(question.file, question.set, grid, question.laws_only);
   check_best(variants, sorted_by);
-  Notes notes = notes_on_all(variants, question.file, question.set);
+  Notes notes = notes_on_all(variants, question.file, question.set, sorted_by);
   if (!variants.refused.empty())
     notes.push_back(fmt::format(
         "{} of {} points are refused; the first, {}: {}", variants.refused.size(), grid.points(),
@@ -245,7 +245,7 @@ std::string sweep_answer(const Question& question, const std::vector<std::string
 
 std::string answer_of(const Sweep& sweep, const PointResults& results, const std::string& best,
                       Notes notes) {
-  const Notes of_sweep = sweep_notes(sweep, results);
+  const Notes of_sweep = sweep_notes(sweep, results, sorting(best));
   Json record = Json::parse(sweep_json(sweep, results, of_sweep));
   add_each_once(notes, of_sweep);
   Json rows = record.value("rows", Json::array());

@@ -110,6 +110,28 @@ TEST_CASE("measured rows that calibrate nothing leave a profile's passes, not th
   CHECK_THAT(notes("model: resnet50, batch: 8, optimizer: sgd"), Catch::Contains(laws));
 }
 
+TEST_CASE("a strategy of --set is noted where `compare` says what is predicted, and not varied",
+          "[tools][notes]") {
+  const Words one{"--set", "training.strategy=flat"};
+  for (const Words& command : {Words{"run", first_example},
+                               {"sweep", first_example, "--vary", "training.bucket_cap=1MiB"}}) {
+    CAPTURE(command);
+    CHECK(json_of_both(with(command, one))["notes"] ==
+          Json::array({"training.strategy: flat changes nothing here: `compare` says which "
+                       "strategies are predicted (--set compare=[flat])"}));
+    CHECK(json_of_both(with(command, with(one, {"--set", "compare=[flat]"})))["notes"].empty());
+  }
+  for (const char* command : {"run", "sweep"}) {
+    const Outcome varied =
+        ddpsim({command, first_example, "--vary", "training.strategy=flat,none"});
+    CHECK(varied.code == 2);
+    CHECK(varied.out.empty());
+    CHECK(varied.err ==
+          "ddpsim: --vary training.strategy: it varies nothing, for `compare` says which "
+          "strategies are predicted: write --set compare=[flat,none] in its place\n");
+  }
+}
+
 TEST_CASE("of several scenarios and of --vary each result has its own notes", "[tools][notes]") {
   const Scratch scratch;
   const std::string other =

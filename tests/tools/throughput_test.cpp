@@ -274,6 +274,48 @@ TEST_CASE("costs in several currencies are told apart, and none is the best",
   CHECK_THAT(one.out, Catch::Contains("costs in USD") && !Catch::Contains("currency"));
 }
 
+TEST_CASE("no row is the best by a cost that no cluster has", "[tools][throughput]") {
+  const std::vector<std::string> asked{
+      first_example,        "--set",  "compare=[bucketed]",     "--vary",
+      "workload.batch=4,8", "--best", "cost_per_billion_tokens"};
+  const std::string why =
+      "--best: no row is the best by cost_per_billion_tokens: no cluster here has a price: give "
+      "each cluster its price, such as 2 USD/h (cluster.price)";
+  for (const char* command : {"run", "sweep"}) {
+    CAPTURE(command);
+    std::vector<std::string> words = asked;
+    words.insert(words.begin(), command);
+    const Outcome outcome = ddpsim(words);
+    CHECK(outcome.code == 2);
+    CHECK_THAT(outcome.err, Catch::Contains(why));
+    CHECK_THAT(outcome.out, !Catch::Contains("sorted by") && !Catch::Contains("best bucketed"));
+  }
+}
+
+TEST_CASE("clusters without a price are named where others are the best by their costs",
+          "[tools][throughput]") {
+  const std::string clusters =
+      "cluster={system: dgx-a100, nodes: 2, price: 2 USD/h},{system: dgx-h100, nodes: 2}";
+  for (const char* command : {"run", "sweep"}) {
+    CAPTURE(command);
+    const auto asked = [&](const char* best) {
+      return ddpsim({command, first_example, "--set", "compare=[bucketed]", "--vary", clusters,
+                     "--vary", "workload.batch=4,8", "--best", best});
+    };
+    const Outcome priced = asked("cost_per_billion_tokens");
+    CHECK(priced.code == 0);
+    // Each cluster stands once, however many points there are of it.
+    CHECK_THAT(priced.err,
+               Catch::Contains("note: the best by cost_per_billion_tokens is of the clusters that "
+                               "have a price; give these one too: cluster: {system: dgx-h100, "
+                               "nodes: 2}\n"));
+    CHECK_THAT(asked("step").err, !Catch::Contains("have a price"));
+    if (command == std::string("run"))
+      CHECK_THAT(priced.out,
+                 Catch::Contains("best by cost_per_billion_tokens of the clusters with a price: "));
+  }
+}
+
 TEST_CASE("a price makes costs of device-hours", "[tools][throughput]") {
   const Json plain = figures_of_run({})["results"][0];
   const Json priced = figures_of_run({"--set", "cluster.price=2.5 USD/h"})["results"][0];

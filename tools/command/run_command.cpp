@@ -180,7 +180,7 @@ int compare_varied(const CommonOptions& options, const std::vector<std::string>&
   Reports reports(options);
   std::vector<std::string> notes;
   if (!options.quiet || reports.wanted())
-    notes = notes_on_all(variants, options.files[0], options.set);
+    notes = notes_on_all(variants, options.files[0], options.set, sorted_by);
   if (!options.quiet) add_notes(notes);
   Pages pages(options);
   if (pages.wanted()) {

@@ -171,8 +171,13 @@ class SweepFiles {
     outputs.commit();
   }
 
+  /// The figure that the table is sorted by, if by any.
+  const std::optional<Field>& best() const { return best_; }
+
   /// Why no row is the best by the figure that was asked for; "": one is, or none was asked for.
-  std::string none_is_best() const { return best_ ? why_none_is_best(results_, *best_) : ""; }
+  std::string none_is_best() const {
+    return best_ ? why_none_is_best(sweep_, results_, *best_) : "";
+  }
 
   /// "12 points: 8 were in sweep.csv, 4 computed".
   std::string summary() const {
@@ -273,7 +278,7 @@ int compute(PointThreads& threads, const Sweep& sweep, SweepFiles& files,
           static_cast<double>(files.done()) / all);
     }
     if (!quiet || !options.json.empty() || Reports(options).wanted())
-      notes = sweep_notes(sweep, files.results());
+      notes = sweep_notes(sweep, files.results(), files.best());
   } catch (...) {
     files.save();
     throw;

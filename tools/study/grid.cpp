@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "scenarios/reader/scenario/scenario_settings.hpp"
 #include "scenarios/reader/text/input_error.hpp"
@@ -243,6 +244,11 @@ std::vector<Setting> Grid::settings(std::size_t point) const {
 
 void check_varied_alone(const Grid& grid, const std::vector<Setting>& set) {
   for (const Axis& axis : grid.axes()) {
+    if (axis.key == "training.strategy")
+      throw InputError(
+          fmt::format("--vary training.strategy: it varies nothing, for `compare` says which "
+                      "strategies are predicted: write --set compare=[{}] in its place",
+                      shown(fmt::format("{}", fmt::join(axis.values, ",")))));
     for (const Setting& setting : set) {
       if (setting.key == axis.key)
         throw InputError(fmt::format("{} is given by {} and by --vary: leave one out", axis.key,

@@ -49,7 +49,8 @@ class Grid {
 };
 
 /// Throws InputError where one of `set` gives a key that varies, and so would count for nothing, or
-/// a key that a mapping of a varied key says, and so would count in its place.
+/// a key that a mapping of a varied key says, and so would count in its place; and for
+/// `training.strategy`, in whose place `compare` says what is predicted.
 void check_varied_alone(const Grid& grid, const std::vector<Setting>& set);
 
 /// "cluster.nodes=2, training.bucket_cap=1MiB", for people.

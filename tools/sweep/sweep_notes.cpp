@@ -20,6 +20,7 @@ std::vector<std::string> notes_at(const Sweep& sweep, const std::vector<Setting>
   try {
     const Scenario scenario = read_scenario(sweep.file, settings);
     std::vector<std::string> notes = cluster_notes(scenario, settings);
+    add_each_once(notes, idle_strategy_notes(scenario, settings));
     if (sweep.laws_only) return notes;
     if (const auto others = other_than_measured(scenario); !others.empty())
       notes.push_back(carried_fit_note_at_point(others));
@@ -32,7 +33,8 @@ std::vector<std::string> notes_at(const Sweep& sweep, const std::vector<Setting>
 
 }  // namespace
 
-std::vector<std::string> sweep_notes(const Sweep& sweep, const PointResults& results) {
+std::vector<std::string> sweep_notes(const Sweep& sweep, const PointResults& results,
+                                     const std::optional<Field>& best) {
   constexpr std::size_t most_read = 64;
   PointNotes of_points;
   for (std::size_t point = 0; point < std::min(sweep.grid.points(), most_read); ++point) {
@@ -43,6 +45,7 @@ std::vector<std::string> sweep_notes(const Sweep& sweep, const PointResults& res
   add_each_once(notes, file_notes(sweep.file, sweep.set));
   add_each_once(notes, of_points.lines(sweep.grid.points()));
   add_each_once(notes, ranks_notes_of(sweep, results));
+  if (best) add_each_once(notes, unpriced_notes(sweep, results, *best));
   add_each_once(notes, memory_notes(sweep, results));
   return notes;
 }

@@ -132,12 +132,23 @@ std::set<std::string> currencies_of(const PointResults& results) {
   return currencies;
 }
 
+std::vector<PricedPoint> priced_points(const Sweep& sweep, const PointResults& results) {
+  std::vector<PricedPoint> points;
+  const std::size_t column = figure(fields::currency);
+  for (std::size_t point = 0; point < results.size(); ++point) {
+    if (results[point].rows.empty()) continue;
+    const std::string* currency = results[point].rows.front()[column].text();
+    points.push_back({sweep.grid.settings(point), currency != nullptr ? *currency : ""});
+  }
+  return points;
+}
+
 /// A strategy's best row is the one of its shortest step, or that where `by` is the best; there is
 /// none where rows cannot be ordered by that. `all`: also rows that are no strategy's best.
 Table rows_table(const Sweep& sweep, const PointResults& results, bool all,
                  const std::optional<Field>& by) {
   const std::set<std::string> currencies = currencies_of(results);
-  const std::string unordered = by ? why_none_is_best(results, *by) : "";
+  const std::string unordered = by ? why_none_is_best(sweep, results, *by) : "";
   const std::optional<Field> sorted_by = unordered.empty() ? by : std::nullopt;
   Table table{{fields::strategy, fields::step_ms}};
   if (!ranks_notes_of(sweep, results).empty()) table.columns.push_back(fields::world_size);
@@ -317,8 +328,13 @@ std::string sweep_json(const Sweep& sweep, const PointResults& results,
   return text + "\n ]\n}\n";
 }
 
-std::string why_none_is_best(const PointResults& results, const Field& best) {
-  return why_no_best(best, currencies_of(results));
+std::string why_none_is_best(const Sweep& sweep, const PointResults& results, const Field& best) {
+  return why_no_best(best, priced_points(sweep, results));
+}
+
+std::vector<std::string> unpriced_notes(const Sweep& sweep, const PointResults& results,
+                                        const Field& best) {
+  return unpriced_notes(best, priced_points(sweep, results));
 }
 
 Page sweep_page(const Sweep& sweep, const PointResults& results, const std::optional<Field>& best) {

@@ -39,8 +39,12 @@ std::vector<std::string> memory_notes(const Sweep& sweep, const PointResults& re
 /// What ranks_notes (point_notes.hpp) says of the points that are known.
 std::vector<std::string> ranks_notes_of(const Sweep& sweep, const PointResults& results);
 
-/// Why no row is the best by the figure: why_no_best (best.hpp) of the points' currencies.
-std::string why_none_is_best(const PointResults& results, const Field& best);
+/// Why no row is the best by the figure: why_no_best (best.hpp) of the points' prices.
+std::string why_none_is_best(const Sweep& sweep, const PointResults& results, const Field& best);
+
+/// What unpriced_notes (best.hpp) says of the points that are known.
+std::vector<std::string> unpriced_notes(const Sweep& sweep, const PointResults& results,
+                                        const Field& best);
 
 /// For people: the rows with each strategy's shortest step marked; of a large grid only those.
 /// `best`: the rows sorted by it, and of a large grid the first; marked is where it is the best.

@@ -56,6 +56,16 @@ std::vector<std::string> scenario_notes(const Scenario& scenario, const std::str
   return notes;
 }
 
+std::vector<std::string> idle_strategy_notes(const Scenario& scenario,
+                                             const std::vector<Setting>& set) {
+  const Strategy strategy = scenario.training.strategy;
+  if (!is_set(set, "training.strategy") || scenario.compare == std::vector{strategy}) return {};
+  return {fmt::format(
+      "training.strategy: {0} changes nothing here: `compare` says which strategies are predicted "
+      "(--set compare=[{0}])",
+      name_of(strategy))};
+}
+
 std::vector<std::string> fit_notes(const CalibratedModel& priced) {
   if (priced.others.empty()) return {};
   return {carried_fit_note(priced.others)};
@@ -65,6 +75,7 @@ std::vector<std::string> run_notes(const Comparison& run, const std::string& fil
                                    const std::vector<Setting>& set,
                                    const std::vector<ScalingCurve>& curves) {
   std::vector<std::string> notes = scenario_notes(run.scenario, file, set);
+  add_each_once(notes, idle_strategy_notes(run.scenario, set));
   add_each_once(notes, fit_notes(run.priced));
   add_each_once(notes, run_warnings(run));
   add_each_once(notes, long_run_notes(run));

@@ -16,6 +16,10 @@ namespace ddpsim {
 std::vector<std::string> scenario_notes(const Scenario& scenario, const std::string& file,
                                         const std::vector<Setting>& set);
 
+/// On a strategy of `set` where `compare` says which are predicted: in `run` and `sweep`.
+std::vector<std::string> idle_strategy_notes(const Scenario& scenario,
+                                             const std::vector<Setting>& set);
+
 /// On a fit to measured rows of something else (tools/study/carried_fit.hpp).
 std::vector<std::string> fit_notes(const CalibratedModel& priced);
 

@@ -270,6 +270,15 @@ std::set<std::string> currencies_of(const Variants& variants) {
   return currencies;
 }
 
+std::vector<PricedPoint> priced_points(const Variants& variants) {
+  std::vector<PricedPoint> points;
+  for (const VariedRun& varied : variants.runs) {
+    const auto& price = varied.run.scenario.price;
+    points.push_back({varied.settings, price ? price->currency : ""});
+  }
+  return points;
+}
+
 /// The columns of the table for people; that of `best` among them.
 std::vector<Field> page_columns(const std::vector<Field>& keys, const std::optional<Field>& best,
                                 const std::vector<Field>& throughput, bool comm_hooks,
@@ -308,14 +317,16 @@ std::vector<Field> page_columns(const std::vector<Field>& keys, const std::optio
 std::vector<std::string> notes_of(const VariedRun& varied, const std::vector<Setting>& set) {
   std::vector<Setting> settings = set;
   settings.insert(settings.end(), varied.settings.begin(), varied.settings.end());
-  return cluster_notes(varied.run.scenario, settings);
+  std::vector<std::string> notes = cluster_notes(varied.run.scenario, settings);
+  add_each_once(notes, idle_strategy_notes(varied.run.scenario, settings));
+  return notes;
 }
 
 }  // namespace
 
 void check_best(const Variants& variants, const std::optional<Field>& best) {
   if (!best) return;
-  if (const std::string why = why_no_best(*best, currencies_of(variants)); !why.empty())
+  if (const std::string why = why_no_best(*best, priced_points(variants)); !why.empty())
     throw InputError("--best: " + why);
 }
 
@@ -388,7 +399,11 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
   if (joined) notes += "any: the key changes nothing under that strategy\n";
   if (averages) notes += in_the_long_run_text;
   if (best && best->name != fields::step_ms.name)
-    notes += leader_line(fmt::format("best by {}", best->name), found.first,
+    notes += leader_line(fmt::format("best by {}{}", best->name,
+                                     unpriced_clusters(*best, priced_points(variants)).empty()
+                                         ? ""
+                                         : " of the clusters with a price"),
+                         found.first,
                          [&](const ComparedStep& of) { return cell_text(*best, of.figure); });
   notes += leader_line("shortest", found.shortest, [](const ComparedStep& of) {
     return fmt::format("{:.2f} ms", in_ms(of.lasting));
@@ -544,10 +559,12 @@ std::vector<std::string> memory_notes(const Variants& variants, const std::strin
 }
 
 std::vector<std::string> notes_on_all(const Variants& variants, const std::string& file,
-                                      const std::vector<Setting>& set) {
+                                      const std::vector<Setting>& set,
+                                      const std::optional<Field>& best) {
   std::vector<std::string> notes = network_notes(variants);
   add_each_once(notes, ranks_notes_of(variants));
   add_each_once(notes, price_notes(variants, set));
+  if (best) add_each_once(notes, unpriced_notes(*best, priced_points(variants)));
   add_each_once(notes, varied_notes(variants, set));
   add_each_once(notes, memory_notes(variants, file, set));
   return notes;

@@ -42,9 +42,11 @@ std::vector<std::string> varied_notes(const Variants& variants, const std::vecto
 std::vector<std::string> memory_notes(const Variants& variants, const std::string& file,
                                       const std::vector<Setting>& set);
 
-/// All of these, each once, in the order in which a terminal shows them.
+/// All of these, and those on clusters that cannot be the `best` (best.hpp), each once, in the
+/// order in which a terminal shows them.
 std::vector<std::string> notes_on_all(const Variants& variants, const std::string& file,
-                                      const std::vector<Setting>& set);
+                                      const std::vector<Setting>& set,
+                                      const std::optional<Field>& best = {});
 
 /// As of `run`, each with its settings; then those that are refused, with the error. `set`: what
 /// holds for all of them. Each has the notes on all combinations together and those on its own.
