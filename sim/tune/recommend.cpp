@@ -21,10 +21,15 @@ double regret(Duration step, Duration best) {
   return in_seconds(step) / in_seconds(best) - 1;
 }
 
-std::size_t smallest_buckets(const TuneOptions& options, const std::vector<Choice>& candidates) {
-  Duration shortest = Duration::max();
-  for (const Choice& each : candidates) shortest = std::min(shortest, each.step);
-  const Duration longest = longest_step(options, shortest);
+Duration shortest_of(const std::vector<Choice>& candidates) {
+  return std::min_element(candidates.begin(), candidates.end(),
+                          [](const Choice& a, const Choice& b) { return a.step < b.step; })
+      ->step;
+}
+
+/// The one with the smallest largest bucket, of those whose steps take `longest` at most;
+/// candidates.size() where none does.
+std::size_t smallest_buckets(const std::vector<Choice>& candidates, Duration longest) {
   std::size_t chosen = candidates.size();
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (candidates[i].step > longest) continue;
@@ -94,23 +99,27 @@ Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneO
       if (times[c][i] >= advice.corners[c].standard) return false;
     return true;
   };
-  const std::size_t chosen = options.objective == Objective::memory
-                                 ? smallest_buckets(options, candidates)
-                                 : least_regret(candidates, regrets, pays);
-  advice.choice = candidates[chosen];
-  for (std::size_t c = 0; c < advice.corners.size(); ++c)
-    advice.corners[c].recommended = times[c][chosen];
-
-  advice.pays = pays(chosen);
-  if (!advice.pays && standard_allowed && options.objective != Objective::memory) {
-    advice.choice = standard;
-    for (Corner& corner : advice.corners) corner.recommended = corner.standard;
+  const Duration shortest =
+      standard_allowed ? std::min(shortest_of(candidates), standard.step) : shortest_of(candidates);
+  bool keeps = false;
+  std::size_t chosen = 0;
+  if (options.objective == Objective::memory) {
+    const Duration longest = longest_step(options, shortest);
+    chosen = smallest_buckets(candidates, longest);
+    keeps = chosen == candidates.size() || (standard_allowed && standard.step <= longest &&
+                                            standard.largest <= candidates[chosen].largest);
+    advice.pays = !keeps && pays(chosen);
+  } else {
+    chosen = least_regret(candidates, regrets, pays);
+    advice.pays = pays(chosen);
+    keeps = !advice.pays && standard_allowed;
   }
-  if (advice.corners.empty()) {
-    Duration shortest = standard_allowed ? standard.step : Duration::max();
-    for (const Choice& each : candidates) shortest = std::min(shortest, each.step);
-    advice.regret = regret(advice.choice.step, shortest);
+  advice.choice = keeps ? standard : candidates[chosen];
+  for (std::size_t c = 0; c < advice.corners.size(); ++c) {
+    Corner& corner = advice.corners[c];
+    corner.recommended = keeps ? corner.standard : times[c][chosen];
   }
+  if (advice.corners.empty()) advice.regret = regret(advice.choice.step, shortest);
   for (const Corner& corner : advice.corners) {
     advice.regret = std::max(advice.regret, regret(corner.recommended, corner.best));
     advice.choice.with_errors.push_back(corner.recommended);

@@ -10,14 +10,15 @@ namespace ddpsim {
 /// Which of `candidates` (caps, none too large, at least one) to deploy in place of `standard`,
 /// which is DDP's default, or what the scenario has where that is made by another rule.
 ///
-/// Without uncertainty the one that is best by the objective. With it, all-reduces and everything
-/// that computes are taken to be as told, faster and slower, in every combination; in each the
-/// regret of a cap is its step over the shortest of all candidates and, if it is allowed, the
-/// default, less 1. The choice has the least greatest regret. Steps within 0.1 % count as equal:
-/// there those win that pay, and of them the fewest buckets, which pay least for what no prediction
-/// holds. A cap pays if it gains more than `noise`, and something in every combination. `steps` are
-/// those of the candidates, at `costs`. The choice, and each of `beside`, get their steps with
-/// errors.
+/// For less memory `standard` takes part, and is kept where no candidate has a smaller largest
+/// bucket. Else, without uncertainty, the one that is best by the objective. With it, all-reduces
+/// and everything that computes are taken to be as told, faster and slower, in every combination;
+/// in each the regret of a cap is its step over the shortest of all candidates and, if it is
+/// allowed, the default, less 1. The choice has the least greatest regret. Steps within 0.1 % count
+/// as equal: there those win that pay, and of them the fewest buckets, which pay least for what no
+/// prediction holds. A cap pays if it gains more than `noise`, and something in every combination.
+/// `steps` are those of the candidates, at `costs`. The choice, and each of `beside`, get their
+/// steps with errors.
 Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneOptions& options,
                  const std::vector<Choice>& candidates, const Choice& standard,
                  bool standard_allowed, const std::vector<Choice*>& beside);

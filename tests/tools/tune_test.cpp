@@ -408,6 +408,20 @@ TEST_CASE("no partition of larger buckets is offered where the largest is to be 
              Catch::Matches("(.|\n)*buckets of at most [^\n]* (cost|save) [0-9](.|\n)*"));
 }
 
+TEST_CASE("the verdict for less memory keeps the default where no cap takes less",
+          "[tools][tune]") {
+  const std::string file = shipped("examples/gpu-loopback.yaml");
+  CHECK_THAT(printed({file, "--objective", "memory"}),
+             Catch::Contains("verdict: no cap within 1 % of the shortest step makes a largest "
+                             "bucket below the 32 MiB of DDP's default: keep 25 MiB\n"));
+  const Json tuning = tuned(file, {"--objective", "memory"});
+  CHECK(tuning["pays"] == false);
+  CHECK(tuning["recommended_cap_bytes"] == 25 << 20);
+  // Where more time is accepted a cap takes less.
+  CHECK_THAT(printed({file, "--objective", "memory", "--within", "50%"}),
+             Catch::Contains("verdict: buckets of at most "));
+}
+
 TEST_CASE("a calibration's spread is the uncertainty unless one is given", "[tools][tune]") {
   const Scratch scratch;
   scratch.write("machine.yaml",

@@ -222,6 +222,33 @@ TEST_CASE("no bucket is larger than allowed, and memory can be the objective", "
   CHECK(smaller > 5);
 }
 
+TEST_CASE("for less memory the default is kept where no cap has a smaller largest bucket",
+          "[sim][tune]") {
+  int kept = 0, smaller = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Dice dice(seed);
+    const StepModel model = fixtures::random_one_type_model(dice, 10, true);
+    TuneOptions options;
+    options.objective = Objective::memory;
+    options.within = 0.05;
+    const Tuning tuning = tune(model, {}, options);
+    Duration shortest = tuning.standard.step;
+    for (const Choice& each : tuning.caps) shortest = std::min(shortest, each.step);
+    const Choice& choice = tuning.advice.choice;
+    CAPTURE(seed);
+    CHECK(choice.step <= scaled(shortest, 1.05));
+    if (tuning.standard.step > scaled(shortest, 1.05)) continue;
+    CHECK(choice.largest <= tuning.standard.largest);
+    smaller += choice.largest < tuning.standard.largest ? 1 : 0;
+    if (choice.largest < tuning.standard.largest) continue;
+    CHECK(choice.buckets == tuning.standard.buckets);
+    CHECK_FALSE(tuning.advice.pays);
+    ++kept;
+  }
+  CHECK(kept > 0);
+  CHECK(smaller > 0);
+}
+
 TEST_CASE("the recommended cap regrets least when link and kernels are not as told",
           "[sim][tune]") {
   int pays = 0, others_are_best = 0;

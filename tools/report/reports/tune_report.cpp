@@ -183,6 +183,19 @@ std::string verdict_to_keep(const Tuning& tuning, const TuneOptions& options) {
                      beyond_caps(tuning, options, "but"));
 }
 
+/// The verdict where no cap takes less memory than what the advice is weighed against.
+std::string verdict_on_memory(const Tuning& tuning, const TuneOptions& options) {
+  const std::string why = fmt::format(
+      "no cap within {:.3g} % of the shortest step makes a largest bucket below the {} of {}",
+      100 * options.within, to_string(tuning.compared().largest),
+      tuning.other_rule ? given_text(tuning) : "DDP's default");
+  if (tuning.other_rule || !has_own_buckets(tuning))
+    return fmt::format("verdict: {}: keep {}\n", why,
+                       tuning.other_rule ? given_text(tuning) : "25 MiB");
+  return fmt::format("verdict: 1+25 MiB (DDP's default) instead of {}: {}\n", given_text(tuning),
+                     why);
+}
+
 std::string verdict(const Tuning& tuning, const TuneOptions& options) {
   if (keeps_given(tuning, options)) return verdict_to_keep(tuning, options);
   const std::string standard = tuning.other_rule ? given_text(tuning) : "DDP's default";
@@ -229,6 +242,8 @@ std::string verdict(const Tuning& tuning, const TuneOptions& options) {
         to_string(tuning.advice.choice.largest),
         share(tuning.advice.choice.step, tuning.compared().step));
   if (options.objective == Objective::memory) {
+    if (tuning.advice.choice.buckets == tuning.compared().buckets)
+      return verdict_on_memory(tuning, options);
     const double cost =
         in_seconds(tuning.advice.choice.step) / in_seconds(tuning.compared().step) - 1;
     return fmt::format("verdict: buckets of at most {} {} {:.2f} % of the step of {}\n",
