@@ -41,9 +41,10 @@ CommMemory hook_memory(const Workload& workload, const Training& training,
 }
 
 /// The optimizer's state of all parameters. Under ZeRO's hooks: of the parameters that a rank owns,
-/// on the rank that owns most.
-Bytes state_of(const Workload& workload, Optimizer optimizer, const Training& training,
-               const Schedule& schedule) {
+/// on the rank that owns most. None where nothing says what updates parameters.
+std::optional<Bytes> state_of(const Workload& workload, Optimizer optimizer,
+                              const Training& training, const Schedule& schedule) {
+  if (optimizer == Optimizer::none && workload.optimizer) return std::nullopt;
   const bool zero = training.strategy == Strategy::bucketed &&
                     is_zero_step(training.comm_hook.kind) && !schedule.buckets.empty();
   if (!zero) return optimizer_state(optimizer, workload);
@@ -140,7 +141,7 @@ StepMemory step_memory(const Workload& workload, Optimizer optimizer, const Trai
 
   const bool bucketed = training.strategy == Strategy::bucketed;
   const Bytes stays = memory.parameters + memory.module_buffers + memory.frozen + memory.inputs +
-                      memory.workspaces + memory.optimizer;
+                      memory.workspaces + memory.optimizer.value_or(Bytes{});
   PeakParts kept;  // beside `stays`, throughout the step
   kept.buckets = bucketed ? memory.buckets : Bytes{};
   kept.comm_hook = hook.kept;

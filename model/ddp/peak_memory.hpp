@@ -39,13 +39,18 @@ struct StepMemory {
   Bytes workspaces;      ///< what cuBLAS keeps of the allocator's memory
   Bytes gradients;       ///< without those that are views of their buckets
   Bytes buckets;         ///< DDP's, for good; `flat`'s one, from the end of backward on
-  Bytes optimizer;       ///< its state, of the rank that holds most of it
-  Bytes comm_hook;       ///< what it keeps, and what one bucket takes for a while
+  /// Its state, of the rank that holds most of it; none: not known, where an update was measured
+  /// and nothing names the optimizer.
+  std::optional<Bytes> optimizer;
+  Bytes comm_hook;  ///< what it keeps, and what one bucket takes for a while
   /// What autograd keeps when the forward pass of a micro-batch ends; none: not known.
   std::optional<Bytes> activations;
-  Bytes peak;  ///< at most at one time; where activations are not known, of all the rest
+  Bytes peak;  ///< at most at one time, of all that is known
   PeakMoment at = PeakMoment::forward;
   PeakParts at_peak;
+
+  /// Is the peak all that a rank holds?
+  bool is_whole() const { return activations && optimizer; }
 };
 
 /// The most a rank holds at one time: not the sum of everything, for activations go while gradients

@@ -314,6 +314,22 @@ TEST_CASE("a workload profile and a link profile are predicted from", "[tools][r
   CHECK(result(run, "bucketed")["buckets"][0]["parameters"] == Json({"4.bias", "4.weight"}));
 }
 
+TEST_CASE("of a profile the optimizer's state is unknown unless the optimizer is named",
+          "[tools][run]") {
+  const auto memory = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"run", shipped("examples/own-profile.yaml"), "--json", "-"};
+    words.insert(words.end(), more.begin(), more.end());
+    return result(ddpsim(words).json(), "flat")["memory"];
+  };
+  const Json unknown = memory({});
+  CHECK(unknown["optimizer_bytes"].is_null());
+  CHECK_THAT(ddpsim({"run", shipped("examples/own-profile.yaml"), "--wide"}).out,
+             Catch::Contains("memory per rank: more than ") &&
+                 Catch::Contains("activations and optimizer state unknown, parameters "));
+  const Json named = memory({"--set", "workload.optimizer=adamw"});
+  CHECK(named["optimizer_bytes"] == 2 * named["parameters_bytes"].get<std::int64_t>());
+}
+
 TEST_CASE("the flag --quiet prints nothing, and the table nothing but itself", "[tools][run]") {
   const std::string file = shipped("examples/first.yaml");
   const Outcome quiet = ddpsim({"run", file, "--quiet"});

@@ -131,7 +131,7 @@ std::string memory_advice(const std::string& file, const Settings& set) {
     add(fmt::format("workload.optimizer=sgd-plain takes {:.4g} GiB", in_gib(plain->peak)));
   if (const auto names = larger_devices(memory.peak); !names.empty())
     add(fmt::format("devices that hold it are {}", fmt::join(names, ", ")));
-  const Bytes held = memory.parameters + memory.frozen + memory.optimizer +
+  const Bytes held = memory.parameters + memory.frozen + memory.optimizer.value_or(Bytes{}) +
                      memory.at_peak.gradients + memory.at_peak.buckets;
   std::string text = fmt::format(
       "no strategy that is compared ({}) fits {:.4g} GiB: the least takes {:.4g} GiB, {:.4g} of it "

@@ -95,7 +95,7 @@ TEST_CASE("the parts at the peak sum to it, whatever the moment", "[model][ddp][
             CAPTURE(batch, name_of(strategy), micro_batches, name_of(memory.at));
             moments.insert(memory.at);
             CHECK(memory.parameters + memory.module_buffers + memory.frozen + memory.inputs +
-                      memory.workspaces + memory.optimizer + memory.at_peak.sum() ==
+                      memory.workspaces + *memory.optimizer + memory.at_peak.sum() ==
                   memory.peak);
             CHECK(memory.at_peak.activations <= *memory.activations);
             // Nothing is kept for the backward pass once it is over.
@@ -150,12 +150,24 @@ TEST_CASE("of a profile activations are unknown and the rest is not", "[model][d
   CHECK(memory.peak == Bytes{5 * 3 * 4000});
 }
 
+TEST_CASE("the state of an optimizer that nothing names is unknown where its update was measured",
+          "[model][ddp][memory]") {
+  Workload workload = timed::chain(3, 1ms, 2ms, {4000});
+  const Training training = trained(Strategy::bucketed);
+  CHECK(memory_of(workload, Optimizer::none, training).optimizer == Bytes{});  // there is no update
+  workload.optimizer = 1ms;
+  const StepMemory unknown = memory_of(workload, Optimizer::none, training);
+  CHECK_FALSE(unknown.optimizer);
+  CHECK(unknown.peak == Bytes{3 * 3 * 4000});  // parameters, gradients, buckets
+  CHECK(memory_of(workload, Optimizer::sgd, training).optimizer == Bytes{3 * 4000});
+}
+
 TEST_CASE("ZeRO's hooks share the optimizer's state out", "[model][ddp][memory]") {
   const Workload workload = build(cs336_small, 1);
   Training training = trained(Strategy::bucketed);
-  const Bytes whole = memory_of(workload, Optimizer::adamw, training).optimizer;
+  const Bytes whole = *memory_of(workload, Optimizer::adamw, training).optimizer;
   training.comm_hook.kind = CommHookKind::zero_step;
-  const Bytes shared = memory_of(workload, Optimizer::adamw, training).optimizer;
+  const Bytes shared = *memory_of(workload, Optimizer::adamw, training).optimizer;
   CHECK(shared < whole);
   CHECK(8 * shared >= whole);  // of eight ranks, the one with most
 }

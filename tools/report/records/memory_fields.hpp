@@ -12,8 +12,8 @@ inline constexpr Field memory =
     record_field("memory", "What the step takes of the memory of one rank's device.");
 inline constexpr Field peak_memory_bytes =
     bytes_field("peak_memory_bytes", "peak memory",
-                "The most memory that a rank holds at one time; where activations are not "
-                "known, without them.",
+                "The most memory that a rank holds at one time; where activations or the "
+                "optimizer's state are not known, without them.",
                 Better::low);
 inline constexpr Field peak_bytes = peak_memory_bytes.named("peak_bytes");
 inline constexpr Field peak_at =
@@ -42,7 +42,9 @@ inline constexpr Field buckets_bytes =
     bytes_field("buckets_bytes", "buckets",
                 "The memory of the buckets, into which gradients are copied to be averaged.");
 inline constexpr Field optimizer_bytes =
-    bytes_field("optimizer_bytes", "optimizer", "The memory of the optimizer's state.");
+    bytes_field("optimizer_bytes", "optimizer",
+                "The memory of the optimizer's state; nothing where an update was measured and "
+                "nothing names the optimizer, as in a workload profile.");
 inline constexpr Field hook_bytes =
     bytes_field("comm_hook_bytes", "comm hook",
                 "What the comm hook keeps from step to step, and the most that it "

@@ -7,6 +7,7 @@
 
 #include "tools/report/records/memory_fields.hpp"
 #include "tools/report/reports/cluster_report.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 namespace {
@@ -25,19 +26,28 @@ std::vector<std::pair<const Field*, Bytes>> parts_of_peak(const StepMemory& memo
           {&fields::workspaces_bytes, memory.workspaces},
           {&fields::gradients_bytes, peak.gradients},
           {&fields::buckets_bytes, peak.buckets},
-          {&fields::optimizer_bytes, memory.optimizer},
+          {&fields::optimizer_bytes, memory.optimizer.value_or(Bytes{})},
           {&fields::hook_bytes, peak.comm_hook},
           {&fields::activations_bytes, peak.activations},
           {&fields::working_bytes, peak.working}};
 }
 
+/// "activations and optimizer state unknown"; "" where all is known.
+std::string unknown_text(const StepMemory& memory) {
+  std::vector<std::string> unknown;
+  if (!memory.activations) unknown.emplace_back("activations");
+  if (!memory.optimizer) unknown.emplace_back("optimizer state");
+  return unknown.empty() ? "" : enumerated(unknown) + " unknown";
+}
+
 /// Every part of the peak; those that would not be seen beside it are added up.
 std::string parts_text(const StepMemory& memory) {
   constexpr double least_share = 0.0005;
-  std::string text = memory.activations ? "" : "activations unknown";
+  std::string text = unknown_text(memory);
   Bytes others;
   for (const auto& [field, size] : parts_of_peak(memory)) {
     if (!memory.activations && field == &fields::activations_bytes) continue;
+    if (!memory.optimizer && field == &fields::optimizer_bytes) continue;
     if (static_cast<double>(size.count) < least_share * static_cast<double>(memory.peak.count))
       others += size;
     else
@@ -57,7 +67,7 @@ FieldValue fits_value(const Scenario& scenario, const StepMemory& memory) {
   const Bytes device = scenario.cluster.device.memory;
   if (device <= Bytes{}) return {};
   if (!fits(memory.peak, device)) return false;
-  return memory.activations ? FieldValue(true) : FieldValue();
+  return memory.is_whole() ? FieldValue(true) : FieldValue();
 }
 
 Record memory_record(const Scenario& scenario, const StepMemory& memory) {
@@ -74,7 +84,8 @@ Record memory_record(const Scenario& scenario, const StepMemory& memory) {
       .add(fields::workspaces_bytes, memory.workspaces.count)
       .add(fields::gradients_bytes, memory.gradients.count)
       .add(fields::buckets_bytes, memory.buckets.count)
-      .add(fields::optimizer_bytes, memory.optimizer.count)
+      .add(fields::optimizer_bytes,
+           memory.optimizer ? FieldValue(memory.optimizer->count) : FieldValue())
       .add(fields::hook_bytes, memory.comm_hook.count)
       .add(fields::activations_bytes,
            memory.activations ? FieldValue(memory.activations->count) : FieldValue())
@@ -94,7 +105,7 @@ std::string memory_text(const Scenario& scenario, const std::vector<NamedStep>& 
   }
   const Bytes device = scenario.cluster.device.memory;
   return fmt::format("memory per rank: {}{:.3g} GiB{} ({}, {}): {}",
-                     most.activations ? "" : "more than ", in_gib(most.peak),
+                     most.is_whole() ? "" : "more than ", in_gib(most.peak),
                      device > Bytes{} ? fmt::format(" of {:.3g}", in_gib(device)) : "", name,
                      name_of(most.at), parts_text(most));
 }
