@@ -115,6 +115,29 @@ TEST_CASE("a list leaves out what cannot be read, and names it", "[tools][list]"
   CHECK_THAT(of_devices.err, Catch::Contains("own.yaml:2:18: "));
 }
 
+TEST_CASE("an entry that is based on another has its own source", "[tools][list]") {
+  const Scratch scratch;
+  std::filesystem::copy(shipped("catalogue"), scratch.path("catalogue"),
+                        std::filesystem::copy_options::recursive);
+  const auto sources = [&](const std::string& kind) {
+    return execute({DDPSIM_PROGRAM, "list", kind}, {},
+                   {{"DDPSIM_CATALOGUE", scratch.path("catalogue").string()}})
+        .out;
+  };
+  for (const auto& [folder, based] :
+       {std::pair("devices", "base: t4\n"), std::pair("links", "base: nvlink4\n"),
+        std::pair("models", "base: gpt2\n"), std::pair("hosts", "base: reference\n"),
+        std::pair("clusters", "system: dgx-h100\n")}) {
+    CAPTURE(folder);
+    const std::string base = std::string(based).substr(std::string(based).find(' ') + 1),
+                      catalogue = std::string("catalogue/") + folder;
+    scratch.write(catalogue + "/told.yaml", based + std::string("source: a data sheet\n"));
+    scratch.write(catalogue + "/untold.yaml", based);
+    CHECK_THAT(sources(folder), Catch::Contains("\ntold: a data sheet; the rest as " + base) &&
+                                    Catch::Contains("\nuntold: not said; the rest as " + base));
+  }
+}
+
 TEST_CASE(
     "list shows the nodes and the price of a ready cluster that has them, and no empty source",
     "[tools][list]") {

@@ -312,11 +312,14 @@ std::string doubts_of(const std::vector<MachineCheck>& checks,
   return listed(doubts, "; ");
 }
 
-/// What is wrong with a catalogue that can be read but for single files; "" of any other.
+/// "catalogue: 1 of 122 entries cannot be read" of one that can be read but for single files, which
+/// its own check names; "" of any other.
 std::string wrong_entries(const std::vector<MachineCheck>& checks) {
-  for (const MachineCheck& check : checks)
-    if (check.part == "catalogue" && check.health == Health::doubtful)
-      return check.found.substr(check.found.find("; ") + 2);
+  for (const MachineCheck& check : checks) {
+    if (check.part != "catalogue" || check.health != Health::doubtful) continue;
+    const std::string wrong = check.found.substr(check.found.find("; ") + 2);
+    return fmt::format("{}: {}", check.part, wrong.substr(0, wrong.find(": ")));
+  }
   return "";
 }
 

@@ -21,6 +21,10 @@ void add_entry_keys(Map<T>& map, std::string_view kind, Source source) {
   map.key("source", value::text(), source, {.meaning = "Where the figures come from, for people."});
 }
 
+/// Where the figures of an entry come from, by its own `source`; of an entry that is based on
+/// another, also whose the rest are: "our own; the rest as a100-80". "": nobody says.
+std::string source_of(const std::vector<Entry>& entries);
+
 /// An entry with what it is based on, the innermost first, as Map::read takes them.
 std::vector<Yaml> layers_of(const std::vector<Entry>& entries);
 

@@ -588,7 +588,7 @@ ReadyCluster read_ready_cluster(const Yaml& named) {
   cluster_map().read(std::vector<Yaml>(cluster.layers), cluster);
   const auto each = cluster.given("ranks_per_node");
   const bool sized = cluster.given("nodes") || cluster.given("ranks") || (each && each->is_list());
-  return {named.scalar(), cluster.source, cluster,
+  return {named.scalar(), source_of(entry_with_bases(named, cluster_entries, "system")), cluster,
           sized ? std::optional(cluster.nodes) : std::nullopt, cluster.price};
 }
 

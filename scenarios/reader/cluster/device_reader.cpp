@@ -174,6 +174,7 @@ Device read_layers(const std::vector<Entry>& entries, std::size_t first) {
                                 entries.end());
   device_map().read(layers_of(some), device);
   const bool changed = some.front().name == "inline" && some.size() > 1;
+  device.source = source_of(some);
   device.name = changed ? some[1].name + mark_of_changes : some.front().name;
   return device;
 }

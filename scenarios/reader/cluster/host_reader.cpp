@@ -82,6 +82,7 @@ Host read_host(const Yaml& given) {
       check_end_if_written(map, *format);
   host_map().read(layers_of(entries), host);
   host.name = entries.front().name;
+  host.source = source_of(entries);
   return host;
 }
 

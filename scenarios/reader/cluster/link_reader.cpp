@@ -264,6 +264,7 @@ Link read_link(const Yaml& given) {
     if (const YamlMap map(entry.yaml); const auto format = map.find("format"))
       check_end_if_written(map, *format);
   link_map().read(layers_of(entries), link);
+  link.source = source_of(entries);
   check_bandwidth(link, entries);
   if (!is_said("latency", entries)) link.latency = usual_latency(link.kind);
   // A mapping that changes an entry is told by that entry's name.

@@ -555,7 +555,7 @@ ModelDescription read_model(const std::vector<Entry>& entries) {
   ModelDraft draft;
   const FamilyName family = family_among(entries);
   map_of(family).read(layers_of(entries), draft);
-  return {architecture_of(draft), draft.source, std::string(code_of(family))};
+  return {architecture_of(draft), source_of(entries), std::string(code_of(family))};
 }
 
 }  // namespace ddpsim

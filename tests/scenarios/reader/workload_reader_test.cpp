@@ -140,7 +140,7 @@ TEST_CASE("a perceptron may stand in a file of its own", "[scenarios][workload_r
   const Scenario scenario = scenario_with(
       scratch, 2, "  model: {base: net.yaml, bias: false}\n  optimizer: sgd\n  compute: tf32");
   CHECK(scenario.workload.elements() == 64 * 128 + 128 * 10);
-  CHECK(scenario.workload.source == "a test");
+  CHECK(scenario.workload.source == "not said; the rest as net");
   CHECK(scenario.workload.layers.front().forward.front().type == DType::tf32);
 }
 
