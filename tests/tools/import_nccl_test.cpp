@@ -236,6 +236,31 @@ TEST_CASE("rows with wrong results are left out, and said to be", "[tools][impor
   CHECK_THAT(found["notes"].dump(), Catch::Contains("wrong"));
 }
 
+TEST_CASE("one size tells no latency, and no bandwidth is written of it", "[tools][import_nccl]") {
+  const Scratch scratch;
+  const std::string header =
+      "#  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
+  const std::string large = "1048576 262144 float sum -1 100.0 10.49 10.49 0 100.0 10.49 10.49 0\n",
+                    larger =
+                        "4194304 262144 float sum -1 300.0 13.98 13.98 0 300.0 13.98 13.98 0\n";
+  const auto imported = [&](const std::string& rows) {
+    scratch.write("log.txt", header + rows);
+    const Outcome outcome = ddpsim(
+        {"import", "nccl-tests", "log.txt", "-o", "l.yaml", "--json", "-"}, scratch.folder());
+    REQUIRE(outcome.code == 0);
+    return outcome.json();
+  };
+  const Json one = imported(large);
+  CHECK_THAT(
+      one["notes"][0].get<std::string>(),
+      Catch::StartsWith("one point does not tell latency and bandwidth apart: no ring law is "
+                        "fitted"));
+  CHECK(!one.contains("bandwidth_gb_per_s"));
+  CHECK_THAT(content_of(scratch.path("l.yaml")), !Catch::Contains("\nbandwidth:"));
+  // t = 33.3 us + 1 MiB / 15.7 GB/s, and so on.
+  CHECK(imported(large + larger).contains("bandwidth_gb_per_s"));
+}
+
 TEST_CASE("what a log says of no use is named", "[tools][import_nccl]") {
   const Scratch scratch;
   const std::string header =

@@ -295,6 +295,42 @@ TEST_CASE("the next commands that are told of a trace run", "[tools][import_trac
   }
 }
 
+TEST_CASE("the next command of a trace has the nodes that its devices tell",
+          "[tools][import_trace]") {
+  const Scratch scratch;
+  std::string text = KinetoTrace({}).text();
+  const auto put = [&](const std::string& old, const std::string& by) {
+    text.replace(text.find(old), old.size(), by);
+  };
+  // Four devices in each process's host, and eight ranks.
+  const std::string device = R"({"id": 0, "name": "NVIDIA H100"})";
+  put(device, fmt::format("{0}, {0}, {0}, {0}", device));
+  put("\"world_size\": 2", "\"world_size\": 8");
+  scratch.write("t.json", text);
+  for (const auto& [files, expected] :
+       std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"-o", "p.yaml"},
+            "ddpsim tune p.yaml --device DEVICE --nodes 2 --ranks-per-node 4 --link INTRA_NODE "
+            "--link LINK"},
+           {{"-o", "p.yaml", "--link-profile", "l.yaml"},
+            "ddpsim tune p.yaml --device DEVICE --nodes 2 --ranks-per-node 4 --link INTRA_NODE "
+            "--link l.yaml --set cluster.interference={}"},
+           {{"--link-profile", "l.yaml"}, "ddpsim run SCENARIO --nodes 2 --link l.yaml"}}) {
+    std::vector<std::string> words{"import", "torch-trace", "t.json"};
+    words.insert(words.end(), files.begin(), files.end());
+    const Outcome imported = ddpsim(words, scratch.folder());
+    REQUIRE(imported.code == 0);
+    CHECK(next_command(imported) == expected);
+    const Outcome followed = follow(next_command(imported), scratch.folder(),
+                                    {{"SCENARIO", first_example},
+                                     {"DEVICE", "h100-sxm"},
+                                     {"INTRA_NODE", "nvlink4"},
+                                     {"LINK", "ib-ndr"}});
+    CAPTURE(followed.err);
+    CHECK(followed.code == 0);
+  }
+}
+
 TEST_CASE("traces of several ranks say who comes late, by how much, and to what",
           "[tools][import_trace]") {
   // Rank 0 takes 1000 us for each of the five all-reduces of a step, rank 1 takes 700 and rank 2

@@ -69,7 +69,7 @@ void tell_next(const Imported& imported, const std::string& profile, const std::
     if (is_kept(link)) next = with_word(std::move(next), "--link LINK", "--link " + link);
     note("next: {}", next);
   } else if (is_kept(link)) {
-    note("next: ddpsim run SCENARIO --link {}", link);
+    note("next: {}", with_word(imported.next_of_link, "FILE", link));
   }
 }
 

@@ -187,10 +187,12 @@ void fill_table(const std::vector<NcclTestsRun>& runs, const std::string& file, 
     log.notes.push_back(
         fmt::format("rows of {} data types make one table, by their sizes in bytes", types.size()));
   if (times.size() < 3)
-    log.notes.push_back(
-        fmt::format("{} for a table and its fit: measure more sizes, such as from 1 KiB to "
-                    "1 GiB",
-                    times.size() == 1 ? "one point is too little" : "two points are too little"));
+    log.notes.push_back(fmt::format(
+        "{}: measure more sizes, such as from 1 KiB to 1 GiB",
+        times.size() == 1
+            ? "one point does not tell latency and bandwidth apart: no ring law is fitted, and "
+              "predictions take the time of other sizes in proportion"
+            : "two points are too little for a table and its fit"));
   if (!out_of_place)
     log.notes.emplace_back("the log has in-place times alone: they are used");
   else if (in_place)
@@ -204,6 +206,7 @@ void fill_table(const std::vector<NcclTestsRun>& runs, const std::string& file, 
 /// The ring law, t = 2 (n - 1) (latency + size / (n bandwidth)), nearest to the table.
 void fit_ring(AllReduceLog& log) {
   Link& link = log.link;
+  if (link.all_reduce.size() == 1) return;  // fill_table notes it
   const double n = link.table_ranks;
   if (link.table_ranks == 0) {
     log.notes.emplace_back(

@@ -31,6 +31,15 @@ std::vector<TraceFinding> findings_of(const ImportRequest& request, bool& of_ddp
   return findings;
 }
 
+/// A command for the workload profile, with LINK in place of what its all-reduces went over.
+std::string next_with_profile(const TraceFinding& finding) {
+  const int nodes = finding.nodes();
+  return "ddpsim tune FILE --device DEVICE" +
+         (nodes > 1 ? fmt::format(" --nodes {} --ranks-per-node {} --link INTRA_NODE --link LINK",
+                                  nodes, finding.devices)
+                    : std::string(" --ranks N --link LINK"));
+}
+
 }  // namespace
 
 Imported import_torch_trace(const ImportRequest& request) {
@@ -53,7 +62,7 @@ Imported import_torch_trace(const ImportRequest& request) {
   TraceFinding finding = find_training(trace, request.file);
   const FoundGradients gradients = find_gradients(finding, trace, request.file, model);
   for (const std::string& doubt : step_doubts(finding.steps)) finding.notes.push_back(doubt);
-  std::string link_profile;
+  std::string link_profile, next_of_link;
   bool of_ddpsim = trace.of_ddpsim;
   trace = Trace();
   const std::vector<TraceFinding> others = findings_of(request, of_ddpsim);
@@ -71,7 +80,7 @@ Imported import_torch_trace(const ImportRequest& request) {
         link_of(finding, gradients, request.file, others, request.others);
     if (!link && !request.wanted)  // it was all that was asked for
       throw InputError(fmt::format("{}: {}", request.file, finding.notes.back()));
-    if (link)
+    if (link) {
       link_profile =
           link_profile_yaml(*link,
                             "# A link profile from a profiler's trace: a scenario "
@@ -79,6 +88,8 @@ Imported import_torch_trace(const ImportRequest& request) {
                             "# Kernels ran beside these all-reduces: `interference: {}` "
                             "in the cluster keeps a prediction from slowing them again.\n"
                             "# Nothing is known of smaller all-reduces.\n");
+      next_of_link = next_with_link(*link);
+    }
   }
   Imported imported{trace_page(finding, gradients, request.file),
                     trace_json(finding, gradients, request.file), "", std::move(link_profile), ""};
@@ -86,7 +97,8 @@ Imported import_torch_trace(const ImportRequest& request) {
     add_lateness(imported.page, *lateness, traces);
     imported.json["lateness"] = lateness_json(*lateness, traces);
   }
-  imported.next = "ddpsim tune FILE --device DEVICE --ranks N --link LINK";
+  imported.next = next_with_profile(finding);
+  imported.next_of_link = std::move(next_of_link);
   // What the link profile says: kernels ran beside these all-reduces, and so did the profile's.
   if (!imported.link_profile.empty()) imported.next += " --set cluster.interference={}";
   if (request.wanted)

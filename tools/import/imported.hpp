@@ -19,6 +19,7 @@ struct Imported {
   /// A command that uses the profile, with FILE in place of its name and other words in capitals
   /// for what only its reader knows.
   std::string next{};
+  std::string next_of_link{};  ///< likewise of a trace's link profile alone
 };
 
 /// One function for each kind. `profile` is left empty unless `wanted`. `model` names the network

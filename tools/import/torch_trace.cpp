@@ -193,6 +193,7 @@ TraceFinding find_training(const Trace& trace, const std::string& file) {
   TraceFinding finding;
   finding.on_device = !trace.device.empty();
   finding.device_name = trace.device_name;
+  finding.devices = trace.devices;
   finding.backend = trace.backend;
   finding.rank = trace.rank;
   finding.ranks = trace.ranks;

@@ -76,6 +76,7 @@ struct TraceFinding {
   Strategy strategy = Strategy::bucketed;
   bool on_device = false;  ///< kernels ran on a device
   std::string device_name, backend;
+  int devices = 0;           ///< that the process could use, of its host; 0: not said
   int rank = -1, ranks = 0;  ///< of the job; -1, 0: not said
   int group_ranks = 0;       ///< ranks that average gradients together; 0: not said
   std::uint64_t events = 0;
@@ -83,6 +84,13 @@ struct TraceFinding {
   /// Do gradients stay on one rank? Nothing is then sent: NCCL launches no kernel for a group of
   /// one rank, and what Gloo runs crosses no link.
   bool alone() const { return group_ranks == 1; }
+
+  /// The hosts of the job, where each has as many ranks as the process could use devices; 0: not
+  /// told, for it may be that each process could use its own device alone.
+  int nodes() const {
+    const bool told = devices > 1 && ranks % devices == 0 && ranks == group_ranks;
+    return told ? ranks / devices : 0;
+  }
 };
 
 /// What a trace shows of data-parallel training.

@@ -160,7 +160,7 @@ class TraceReader : public JsonEvents {
     } else if (depth_ == 2 && section_ == "distributedInfo" && top_key_ == "backend") {
       collector_.trace.backend = value;
     } else if (depth_ == 3 && section_ == "deviceProperties" && top_key_ == "name") {
-      if (collector_.trace.device_name.empty()) collector_.trace.device_name = value;
+      if (collector_.trace.devices++ == 0) collector_.trace.device_name = value;
     }
     return true;
   }

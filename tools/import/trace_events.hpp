@@ -96,6 +96,7 @@ struct Trace {
   std::vector<std::string> names;    ///< each once: types, process groups
   std::vector<std::string> threads;  ///< of HostSpan::thread, "PID/TID"
   std::string device_name;
+  int devices = 0;      ///< that the process could use; 0: not said
   std::string backend;  ///< "nccl"
   int rank = -1, ranks = 0;
   bool of_ddpsim = false;     ///< ddpsim wrote it, of a step of its own

@@ -144,6 +144,7 @@ std::optional<Link> link_of(TraceFinding& finding, const FoundGradients& gradien
   constexpr int most_ranks = 1'000'000;  // of a link profile
   if (finding.group_ranks > 0 && finding.group_ranks <= most_ranks)
     link.table_ranks = finding.group_ranks;
+  link.table_nodes = finding.nodes();
   const std::string counted =
       others.empty() ? std::string("from this rank's arrival, waiting for the others included")
                      : fmt::format("from the last arrival of {} ranks", others.size() + 1);
