@@ -296,6 +296,31 @@ TEST_CASE("the head says what large messages reach through the host's memory", "
              !Catch::Contains("large messages reach"));
 }
 
+TEST_CASE("the head of one node's table says what the table reaches, not the ring fitted to it",
+          "[tools][cluster]") {
+  const Scratch scratch;
+  // 1.75 x 1 GiB / 4 ms is 469.8 GB/s on the bus; the ring that is nearest to both points has less.
+  const std::string table =
+      "latency: 3 us\nbandwidth: 430 GB/s\nranks: 8\nnodes: 1\nall_reduce:\n"
+      "  - {bytes: 1 MiB, time: 50 us}\n  - {bytes: 1 GiB, time: 4 ms}\n";
+  const auto asked = [&](const std::string& link) {
+    return ddpsim({"run", first_example, "--wide", "--cluster", "dgx-h100", "--link",
+                   scratch.write("nv.yaml", link + table).string(), "--set", "compare=[flat]",
+                   "--json", scratch.path("run.json").string()});
+  };
+  for (const char* kind : {"", "kind: nvlink\nnvswitch: true\n"}) {
+    CAPTURE(kind);
+    const Outcome outcome = asked(kind);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK_THAT(outcome.out,
+               Catch::Contains("1 node x 8 h100-sxm by nv, 469.8 GB/s that large messages reach on "
+                               "the bus; all-reduce law: table"));
+    CHECK(Json::parse(content_of(scratch.path("run.json")))["cluster"]["line_rate_bytes_per_second"]
+              .is_null());
+  }
+}
+
 TEST_CASE("a measured rate through the host's memory is written as what the link carries",
           "[tools][cluster]") {
   const auto communication = [](const std::string& carries) {

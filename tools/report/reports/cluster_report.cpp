@@ -12,11 +12,24 @@
 #include "model/cost/cost_model.hpp"
 #include "model/cost/interference.hpp"
 #include "model/cost/port_law.hpp"
+#include "model/cost/table_port.hpp"
 #include "tools/report/records/cluster_fields.hpp"
 #include "tools/report/reports/rank_exceptions.hpp"
 
 namespace ddpsim {
 namespace {
+
+/// What large messages reach on the bus by the table that prices the all-reduces of one node, where
+/// the bandwidth beside it was fitted to that table; none elsewhere.
+std::optional<Bandwidth> reached_by_table(const CalibratedCluster& cluster) {
+  const Link& link = cluster.intra_node;
+  if (cluster.nodes > 1 || cluster.ranks() == 1 || link.all_reduce.empty() || cluster.calibration ||
+      CollectiveLaw(cluster).name() != std::string("table"))
+    return std::nullopt;
+  if (link.carries != 1 && link.kind_from.empty() && !rate_is_of_table(cluster))
+    return std::nullopt;
+  return reached_on_bus(link.all_reduce, link.table_ranks > 0 ? link.table_ranks : cluster.ranks());
+}
 
 /// The line rate of one device, between nodes by the slowest NIC; zero where it is not known. A
 /// link of no kind that has a table of all-reduces has a bandwidth that was fitted to the table: no
@@ -25,6 +38,7 @@ Bandwidth line_rate(const CalibratedCluster& cluster) {
   const Link& link = deciding_link(cluster);
   if (cluster.calibration && !cluster.calibration->all_reduce.empty()) return {};
   if (link.kind == LinkKind::plain && !link.all_reduce.empty()) return {};
+  if (reached_by_table(cluster)) return {};
   const int ranks = cluster.ranks_per_node.largest();  // of the node whose devices share the most
   if (cluster.nodes == 1) return ranks > 1 ? link.bandwidth : Bandwidth{};
   const bool measured = CollectiveLaw(cluster).name() == std::string("table");
@@ -49,6 +63,8 @@ std::optional<Bandwidth> reached_through_host(const CalibratedCluster& cluster) 
 
 /// "450 GB/s of line rate per GPU".
 std::string rate_text(const CalibratedCluster& cluster) {
+  if (const auto reached = reached_by_table(cluster))
+    return fmt::format("{} that large messages reach on the bus", to_string(*reached));
   const Bandwidth rate = line_rate(cluster);
   if (!(rate.bytes_per_second > 0)) return "line rate not known";
   const std::string_view one = cluster.device.compute_capability > 0 ? "GPU" : "device";
