@@ -79,6 +79,25 @@ const std::vector<Slip>& slips() {
        workload + cluster,
        {"run", "s.yaml", "--svg", "x.png"},
        "--svg x.png: what is written is an SVG picture: name the file x.svg"},
+      {"a measured row of two strategies",
+       workload + cluster +
+           "measured: {rows: [{strategy: naive, step: 90 ms, set: {training.strategy: flat}}]}\n",
+       {"run", "s.yaml"},
+       "s.yaml:3:75: measured.rows.set.training.strategy: the row's strategy is naive: take this "
+       "key out, or write `strategy: flat` in the row"},
+      {"a measured row of two caps",
+       workload + cluster +
+           "measured: {rows: [{strategy: bucketed, step: 90 ms, bucket_cap: 10 MiB, set: "
+           "{training.bucket_cap: 25 MiB}}]}\n",
+       {"score", "s.yaml"},
+       "s.yaml:3:100: measured.rows.set.training.bucket_cap: the row's bucket_cap is 10 MiB: take "
+       "one of the two out"},
+      {"communication of a step without any",
+       workload + cluster +
+           "measured: {rows: [{strategy: none, step: 90 ms, communication: 5 ms}]}\n",
+       {"run", "s.yaml"},
+       "s.yaml:3:64: measured.rows.communication: a step of none has no communication: take the "
+       "key out, or write the strategy that was measured"},
       {"a line indented too deep",
        workload + "cluster:\n  device: a100-80\n    nodes: 1\n",
        {"run", "s.yaml"},

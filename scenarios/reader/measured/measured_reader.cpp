@@ -78,7 +78,7 @@ Value<std::optional<MeasuredCommunication>> communication_value() {
 
 /// Throws InputError where what a step is made of takes longer than the step. Collectives that are
 /// under way beside kernels may, several at once.
-void check_parts(MeasuredRow& row, const YamlMap& entries) {
+void check_parts(const MeasuredRow& row, const YamlMap& entries) {
   const auto part = [&](const char* key, const std::optional<Duration>& time) {
     if (time && *time > row.step)
       entries.find(key)->fail(
@@ -99,6 +99,27 @@ void check_parts(MeasuredRow& row, const YamlMap& entries) {
         fmt::format("forward, backward and optimizer take {} together, which is longer than the "
                     "row's step of {}",
                     to_string(parts), to_string(row.step)));
+}
+
+/// Throws InputError where two keys of a row say one thing, or one says what a run of its strategy
+/// has not.
+void check_agree(const MeasuredRow& row, const YamlMap& entries) {
+  if (const auto communication = entries.find("communication");
+      communication && row.strategy == Strategy::none)
+    communication->fail(
+        "a step of none has no communication: take the key out, or write the strategy that was "
+        "measured");
+  const auto set = entries.find("set");
+  if (!set) return;
+  const YamlMap own(*set);
+  if (const auto strategy = own.find("training.strategy"))
+    strategy->fail(
+        fmt::format("the row's strategy is {}: take this key out, or write `strategy: "
+                    "{}` in the row",
+                    name_of(row.strategy), strategy->scalar()));
+  if (const auto cap = own.find("training.bucket_cap"); cap && row.bucket_cap)
+    cap->fail(fmt::format("the row's bucket_cap is {}: take one of the two out",
+                          to_string(*row.bucket_cap)));
 }
 
 const Map<MeasuredRow>& row_map() {
@@ -142,7 +163,10 @@ const Map<MeasuredRow>& row_map() {
                {.meaning = "Keys of the scenario that differ in this row, by dotted path.",
                 .otherwise = "the row is of the scenario as it is",
                 .example = "{cluster.ranks_per_node: 1}"})
-          .check(check_parts);
+          .check([](MeasuredRow& row, const YamlMap& entries) {
+            check_agree(row, entries);
+            check_parts(row, entries);
+          });
   return map;
 }
 
