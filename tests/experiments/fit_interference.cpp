@@ -43,8 +43,8 @@ bool has(const std::vector<CalibrationRow>& rows, Strategy strategy) {
                      [&](const CalibrationRow& row) { return row.training.strategy == strategy; });
 }
 
-void add_rows(const std::vector<CalibrationRow>& rows, const Workload& workload, Source& source) {
-  const Fit fitted = fit_chosen(rows, {Strategy::naive}, workload);
+void add_rows(const Scenario& scenario, const std::vector<CalibrationRow>& rows, Source& source) {
+  const Fit fitted = fit_chosen(scenario, rows, {Strategy::naive});
   for (const CalibrationRow& row : rows) {
     const Strategy strategy = row.training.strategy;
     if (strategy != Strategy::overlap && strategy != Strategy::bucketed) continue;
@@ -132,7 +132,7 @@ int main(int count, char** words) {
       if (!scenario.measured || !copies_over_pcie(scenario.cluster)) continue;
       const std::vector<CalibrationRow> rows = measured_rows(scenario);
       if (has(rows, Strategy::naive) && has(rows, Strategy::overlap))
-        add_rows(rows, scenario.workload, sources[name.substr(0, name.find('-'))]);
+        add_rows(scenario, rows, sources[name.substr(0, name.find('-'))]);
     }
     if (sources.empty()) throw std::runtime_error("no file of GPUs that copy over PCIe");
     print(sources);

@@ -102,9 +102,39 @@ TEST_CASE("what rows were measured of is the scenario's file without settings",
 
 TEST_CASE("a row with keys of its own was measured as it says", "[tools][carried_fit]") {
   const Fitted one(of_one_rank);
-  CHECK(one.differences({}).empty());
+  CHECK(one.differences({}) == "batch 4 8");
   CHECK(one.differences({{"workload.batch", "4"}}).empty());
   CHECK(one.differences({{"workload.batch", "2"}}) == "batch 4 2");
+  const Fitted several(
+      "calibrate_on: [naive], rows: [{strategy: naive, step: 95 ms, set: {workload.sequence: 256, "
+      "workload.optimizer: sgd, cluster.device: h100-pcie, cluster.ranks_per_node: 4}}]");
+  CHECK(several.differences({}) ==
+        "device h100-pcie h100-sxm; sequence 256 512; optimizer sgd adamw; ranks 4 2");
+  // What says no more than the file does is no difference.
+  const Fitted same(
+      "calibrate_on: [naive], rows: [{strategy: naive, step: 95 ms, set: {workload.batch: 8, "
+      "training.average: all_reduce}}]");
+  CHECK(same.differences({}).empty());
+}
+
+TEST_CASE("a row of another batch than the scenario's is noted without any flag",
+          "[tools][carried_fit]") {
+  const Fitted other(
+      "calibrate_on: [none], rows: [{strategy: none, step: 30 ms, set: {workload.batch: 4}}]");
+  const std::string said = std::string("note: ") + carried + "batch 4 (here 8): what is fitted to";
+  for (const char* command : {"run", "tune"}) {
+    const Outcome outcome = ddpsim({command, other.file()});
+    CAPTURE(command, outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK_THAT(outcome.err, Catch::Contains(said));
+    CHECK_THAT(words_of_page(outcome.out), !Catch::Contains(usual_errors));
+    const Outcome same = ddpsim({command, other.file(), "--set", "workload.batch=4"});
+    CHECK_THAT(same.err, !Catch::Contains(carried));
+    CHECK_THAT(words_of_page(same.out), Catch::Contains(usual_errors));
+  }
+  const Outcome swept = ddpsim({"sweep", other.file(), "--vary", "workload.batch=4,8"});
+  CHECK_THAT(swept.err, Catch::Contains("batch 4, and here is another") &&
+                            Catch::Contains("at 1 of 2 points, the first workload.batch=8"));
 }
 
 TEST_CASE("the side of pictures is part of what was measured", "[tools][carried_fit]") {
@@ -239,6 +269,15 @@ TEST_CASE("score says what its fit was measured of, where rows are of something 
   CHECK_THAT(scored(same, a100), Catch::Contains(said));
   CHECK_THAT(scored(same, {a100[0], a100[1], "--laws-only"}), !Catch::Contains(carried));
   CHECK_THAT(scored(other, {}), Catch::Contains(said));
+  const Fitted batches(rows +
+                       "40 ms, set: {workload.batch: 4}}, {strategy: bucketed, step: 140 "
+                       "ms, set: {workload.batch: 16}}]");
+  CHECK_THAT(scored(batches, {}), Catch::Contains("batch 8 (here 4 and 16): what is fitted to"));
+  // All rows are of one batch, whatever the scenario itself is of.
+  const Fitted alike(
+      "calibrate_on: [none], rows: [{strategy: none, step: 40 ms, set: {workload.batch: 4}}, "
+      "{strategy: bucketed, step: 45 ms, set: {workload.batch: 4}}]");
+  CHECK_THAT(scored(alike, {}), !Catch::Contains(carried));
 }
 
 TEST_CASE("pages for a browser hold the notes", "[tools][carried_fit][notes]") {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
+#include "tools/study/fitted_rows.hpp"
 
 namespace ddpsim {
 
@@ -14,20 +15,25 @@ struct OtherThanMeasured {
   std::string here;      ///< "a100-80"
 };
 
-/// In what a scenario differs from what the rows that calibrate it were measured of: its file as it
-/// is without settings, with the keys that a row sets itself. Compared are the device, the model,
+/// In what a scenario differs from what the rows fitted to it were measured of: its file as it is
+/// without settings, with the keys that a row sets itself. Compared are the device, the model,
 /// number formats, batch, sequence, optimizer and the work of a step; and, for rows that
 /// communicate, ranks and the link that decides. Empty: in nothing, or there are no such rows.
 /// Throws InputError where a row's keys do not go with the file.
 std::vector<OtherThanMeasured> other_than_measured(const Scenario& scenario);
 
-/// The ranks that the first row which calibrates was measured on: those of the scenario's file,
-/// with the keys that the row sets itself; the scenario's own where no row calibrates. Throws
-/// likewise.
+/// The same of the scenarios of all its measured rows, each read with `settings` and with its own
+/// keys, which are predicted from the fitted ones.
+std::vector<OtherThanMeasured> rows_other_than_measured(const Scenario& scenario,
+                                                        const std::vector<FittedRows>& fitted,
+                                                        const std::vector<Setting>& settings);
+
+/// The ranks that the first of the fitted rows was measured on; the scenario's own where no row is
+/// fitted. Throws likewise.
 int measured_ranks(const Scenario& scenario);
 
 /// Did the all-reduces of the overlap row that the strength of interference is fitted to go over
-/// NICs? False where no such row calibrates. Throws likewise.
+/// NICs? False where no such row is fitted. Throws likewise.
 bool fits_interference_over_nics(const Scenario& scenario);
 
 /// "the measured rows are of device h100-sxm (here a100-80): what is fitted to them may not hold

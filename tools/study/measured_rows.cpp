@@ -8,24 +8,12 @@
 #include <fmt/format.h>
 
 #include "model/cluster/deciding_link.hpp"
-#include "scenarios/reader/scenario/scenario_reader.hpp"
 
 namespace ddpsim {
 namespace {
 
 bool contains(const std::vector<Strategy>& strategies, Strategy strategy) {
   return std::find(strategies.begin(), strategies.end(), strategy) != strategies.end();
-}
-
-/// What the row says of a key goes before what is said of all.
-Scenario variant_of(const Scenario& scenario, const MeasuredRow& row,
-                    std::vector<Setting> settings) {
-  for (const auto& [key, value] : row.set) settings.emplace_back(key, value);
-  try {
-    return read_scenario(scenario.file, settings);
-  } catch (const InputError& problem) {
-    throw InputError(fmt::format("{}: measured row: {}", row.place, problem.what()));
-  }
 }
 
 /// "" for one rank.
@@ -103,7 +91,7 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
   for (const MeasuredRow& row : scenario.measured->rows) {
     auto found = variants.find(row.set);
     if (found == variants.end()) {
-      const Scenario variant = variant_of(scenario, row, settings);
+      const Scenario variant = scenario_of(row, scenario, settings);
       found =
           variants
               .emplace(row.set,
@@ -120,26 +108,16 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
   return rows;
 }
 
-std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows,
-                              const std::vector<Strategy>& strategies) {
-  const bool beside_none = contains(strategies, Strategy::none) && has_row(rows, Strategy::none);
-  std::vector<Strategy> seen;
-  std::vector<bool> chosen;
-  for (const CalibrationRow& row : rows) {
-    const Strategy strategy = row.row->strategy;
-    chosen.push_back(contains(strategies, strategy) && !contains(seen, strategy) &&
-                     has_use(*row.row, beside_none));
-    seen.push_back(strategy);
-  }
-  return chosen;
-}
-
-Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<Strategy>& strategies,
-               const Workload& workload) {
-  const std::vector<bool> chosen = calibrating(rows, strategies);
+Fit fit_chosen(const Scenario& scenario, const std::vector<CalibrationRow>& rows,
+               const std::vector<Strategy>& strategies) {
+  const std::vector<FittedRows> chosen = fitted_rows(scenario, strategies);
+  std::vector<MeasuredRow> means;
+  for (const FittedRows& each : chosen) means.push_back(mean_row(*scenario.measured, each));
   std::vector<CalibrationRow> calibration;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (chosen[i]) calibration.push_back(rows[i]);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    calibration.push_back(rows[chosen[i].rows.front()]);
+    calibration.back().row = &means[i];
+  }
   Fit fitted = fit(calibration);
   for (const CalibrationRow& row : calibration)
     if (row.row->strategy == Strategy::none)
@@ -147,7 +125,7 @@ Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<Strate
         fitted.notes.push_back(std::move(note));
   if (std::string note = beside_the_laws(calibration, fitted); !note.empty())
     fitted.notes.push_back(std::move(note));
-  if (calibration.empty() && !has_measured_kernels(workload))
+  if (calibration.empty() && !has_measured_kernels(scenario.workload))
     fitted.notes.emplace_back("no row to calibrate on, so predictions come from the laws alone");
   if (contains(strategies, Strategy::naive) && has_row(rows, Strategy::naive) &&
       !has_row(calibration, Strategy::naive))
@@ -161,7 +139,7 @@ CalibratedModel price_calibrated(const Scenario& scenario, bool laws_only) {
   CalibratedModel priced{model_of(scenario), std::nullopt};
   if (laws_only || !scenario.measured) return priced;
   const std::vector<CalibrationRow> rows = measured_rows(scenario);
-  priced.fit = fit_chosen(rows, scenario.measured->calibrate_on, scenario.workload);
+  priced.fit = fit_chosen(scenario, rows, scenario.measured->calibrate_on);
   apply(*priced.fit, priced.model.costs);
   priced.others = other_than_measured(scenario);
   if (scenario.times.forward || scenario.times.backward)

@@ -17,14 +17,10 @@ namespace ddpsim {
 std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
                                           const std::vector<Setting>& settings = {});
 
-/// Which of `rows` calibrate: the first of each strategy in `strategies`, if it has a use.
-std::vector<bool> calibrating(const std::vector<CalibrationRow>& rows,
-                              const std::vector<Strategy>& strategies);
-
-/// The fit of the rows chosen that way, of a scenario of that workload, with a note on one that has
-/// no use.
-Fit fit_chosen(const std::vector<CalibrationRow>& rows, const std::vector<Strategy>& strategies,
-               const Workload& workload);
+/// The fit of those of the scenario's measured `rows` that fitted_rows.hpp chooses for these
+/// strategies, with a note on one that has no use.
+Fit fit_chosen(const Scenario& scenario, const std::vector<CalibrationRow>& rows,
+               const std::vector<Strategy>& strategies);
 
 /// What a scenario's steps cost, and the fit that made it so.
 struct CalibratedModel {

@@ -32,28 +32,6 @@ Duration communication_of_row(const MeasuredRow& row, const StepMetrics& predict
   return predicted.communication;
 }
 
-/// The note on a fit that is put to work on something else than it was made from: the settings
-/// changed what all rows are predicted of, or rows say another device than those that calibrate.
-std::vector<std::string> carried_fit_notes(const Scenario& scenario,
-                                           const std::vector<Strategy>& fitted,
-                                           const std::vector<CalibrationRow>& rows,
-                                           const std::vector<bool>& calibrates) {
-  std::vector<std::string> notes;
-  Scenario as_fitted = scenario;
-  as_fitted.measured->calibrate_on = fitted;
-  if (std::string note = carried_fit_note(other_than_measured(as_fitted)); !note.empty())
-    notes.push_back(std::move(note));
-  std::set<std::string> measured;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (calibrates[i]) measured.insert(rows[i].device);
-  std::set<std::string> told;
-  for (std::size_t i = 0; i < rows.size() && !measured.empty(); ++i)
-    if (!measured.contains(rows[i].device) && told.insert(rows[i].device).second)
-      notes.push_back(carried_fit_note(
-          {{"device", enumerated({measured.begin(), measured.end()}), rows[i].device}}));
-  return notes;
-}
-
 }  // namespace
 
 std::vector<Strategy> fitted_strategies(const std::string& list) {
@@ -93,12 +71,11 @@ std::optional<FileScore> score_scenario(const std::string& file, const Scenario&
   std::vector<Strategy> fitted =
       calibrate_on.empty() ? scenario.measured->calibrate_on : calibrate_on;
   if (settings.laws_only) fitted.clear();
-  const std::vector<bool> calibrates = calibrating(all, fitted);
-  FileScore score{file, scenario.name, fit_chosen(all, fitted, scenario.workload), {}};
-
-  if (score.fit.rows > 0)
-    for (std::string& note : carried_fit_notes(scenario, fitted, all, calibrates))
-      score.fit.notes.push_back(std::move(note));
+  const std::vector<FittedRows> chosen = fitted_rows(scenario, fitted);
+  FileScore score{file, scenario.name, fit_chosen(scenario, all, fitted), {}};
+  if (std::string note = carried_fit_note(rows_other_than_measured(scenario, chosen, settings.set));
+      !note.empty())
+    score.fit.notes.push_back(std::move(note));
 
   // Exposed communication is judged by the naive communication: as measured, else as predicted.
   std::optional<Duration> naive_communication;
@@ -112,7 +89,7 @@ std::optional<FileScore> score_scenario(const std::string& file, const Scenario&
     score.rows.push_back({file, label_of(row), row.model.costs.ranks, row.link, row.device,
                           row.compute, row.training.strategy,
                           capped ? row.training.bucket_cap : Bytes{}, row.row->step, metrics.step,
-                          calibrates[i], -1, row.row->note});
+                          is_fitted(chosen, i), -1, row.row->note});
   }
   if (naive_communication)
     for (ScoreRow& row : score.rows)

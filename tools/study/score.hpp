@@ -21,7 +21,7 @@ struct ScoreRow {
   Strategy strategy = Strategy::none;
   Bytes bucket_cap;  ///< zero: the strategy has none
   Duration measured{}, predicted{};
-  bool calibration = false;  ///< its step was used in the fit
+  bool calibration = false;  ///< it was fitted, by itself or among repeats
   /// |predicted - measured| / naive communication of the file; < 0: no such figure.
   double exposed_error = 0;
   std::string note;
@@ -46,8 +46,8 @@ struct ScoreSettings {
 /// "naive,overlap", as `--calibrate-on` takes it. Throws InputError.
 std::vector<Strategy> fitted_strategies(const std::string& list);
 
-/// Fits on the rows whose strategy is in `calibrate_on` and predicts all of them. Only the first
-/// row of a strategy calibrates. Nothing if the file lacks a row of a strategy that was asked for:
+/// Fits on rows whose strategy is in `calibrate_on`, of each strategy those that fitted_rows.hpp
+/// says, and predicts all rows. Nothing if the file lacks a row of a strategy that was asked for:
 /// it cannot be held against the others then. Throws InputError.
 std::optional<FileScore> score_file(const std::string& file, const ScoreSettings& settings);
 /// The score of a scenario that has measured rows and was read with `settings.set`.

@@ -239,8 +239,9 @@ const Map<Measured>& measured_map() {
           .key("source", value::text(), &Measured::source,
                {.meaning = "Where the figures come from.", .example = "a table in the README"})
           .key("calibrate_on", fitted_strategies_value(), &Measured::calibrate_on,
-               {.meaning = "The strategies whose rows may be used to fit compute times. All other "
-                           "rows are predicted.",
+               {.meaning = "The strategies whose rows may be used to fit compute times. Of several "
+                           "rows of one strategy the nearest to the scenario is fitted, and of its "
+                           "repeats the mean. All other rows are predicted.",
                 .always_written = true})
           .key("rows", rows_value(), &Measured::rows,
                {.meaning = "The runs.",
