@@ -170,7 +170,8 @@ std::string schedule_answer(const Question& question, bool tasks, std::optional<
   const CalibratedModel priced = price_calibrated(scenario, question.laws_only);
   const ConsecutiveSteps found = scheduled_steps(priced.model, scenario.training, steps);
   const Json record = json_of(schedule_record(scenario, found, steps));
-  const Page page = with_calibration(schedule_page(scenario, found, steps, tasks), priced.fit);
+  const Page page = with_calibration(
+      schedule_page(scenario, found, steps, tasks, knowledge_of(scenario, priced)), priced.fit);
   Notes notes = cluster_notes(scenario, {});
   add_each_once(notes, fit_notes(priced));
   return one_line(answer(record, record.value("buckets", Json::array()), page, notes));

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tests/tools/program.hpp"
@@ -247,6 +248,50 @@ TEST_CASE("a verdict over NICs rests on the assumption unless the overlap row we
   const std::string page = scratch.path("t.html").string();
   tuned(inside, {"-q", "--report", page});
   CHECK_THAT(content_of(page), Catch::Contains(assumed));
+}
+
+TEST_CASE("the head of a page says what interference was fitted to", "[tools][carried_fit]") {
+  const std::string both =
+      "calibrate_on: [naive, overlap], rows: [{strategy: naive, step: 95 ms}, {strategy: overlap, "
+      "step: 85 ms";
+  const Words nodes{"--nodes", "2", "--set", "cluster.inter_node=ib-ndr"};
+  const auto page = [&](const Fitted& fitted, Words words) {
+    words.insert(words.begin() + 1, fitted.file());
+    words.insert(words.end(), nodes.begin(), nodes.end());
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return words_of_page(outcome.out);
+  };
+  const std::string assumed =
+      "an all-reduce over NICs is assumed to lose 45 % of its bandwidth beside kernels, as over "
+      "PCIe (cluster.interference is not given)";
+  const std::string loses = "an all-reduce over NICs loses ";
+  const Fitted inside(both + "}]"),
+      between(both + ", set: {cluster.nodes: 2, cluster.inter_node: ib-ndr}}]");
+  for (const Words& words : std::vector<Words>{{"run"},
+                                               {"run", "--vary", "workload.batch=8,4"},
+                                               {"tune"},
+                                               {"schedule"},
+                                               {"sweep", "--vary", "workload.batch=8,4"}}) {
+    CAPTURE(words);
+    CHECK_THAT(page(between, words), Catch::Contains(loses) && !Catch::Contains(assumed) &&
+                                         Catch::Contains("as fitted to the overlap row"));
+    CHECK_THAT(page(inside, words),
+               Catch::Contains(assumed + "; interference is ") &&
+                   Catch::Contains("fitted to a row that did not go over NICs") &&
+                   !Catch::Contains(loses));
+    Words laws = words;
+    laws.push_back("--laws-only");
+    CHECK_THAT(page(between, laws), Catch::Contains(assumed) && !Catch::Contains(loses));
+  }
+  // An all-reduce that takes 1 / (1 - 0.45) as long beside kernels takes 1 + s (that - 1) so at the
+  // strength s.
+  const std::string run = page(between, {"run"});
+  const std::string strength_text = "interference x ";
+  const double strength = std::stod(run.substr(run.find(strength_text) + strength_text.size()));
+  const double lost = 1 - 1 / (1 + strength * (1 / 0.55 - 1));
+  CHECK_THAT(run, Catch::Contains(fmt::format("{}{:.0f} %", loses, 100 * lost)));
 }
 
 TEST_CASE("score says what its fit was measured of, where rows are of something else",

@@ -71,7 +71,7 @@ int schedule_command(const std::vector<std::string>& arguments) {
   const ConsecutiveSteps steps = scheduled_steps(priced.model, scenario.training, steps_asked);
   const Step& step = steps.kinds.front();
   Pages pages(options);
-  pages.add(schedule_page(scenario, steps, steps_asked, tasks));
+  pages.add(schedule_page(scenario, steps, steps_asked, tasks, knowledge_of(scenario, priced)));
   if (programs) pages.add(program_page(priced.model.works, steps));
   if (priced.fit) {
     Page page;

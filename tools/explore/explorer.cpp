@@ -207,7 +207,7 @@ std::string Explorer::answer(const std::string& asked) const {
                                  {"settings", std::move(set)},
                                  {"command", command(file_, settings)},
                                  {"positions", std::move(positions)},
-                                 {"cluster", cluster_text(run.scenario)},
+                                 {"cluster", cluster_text(run.scenario, run.knowledge)},
                                  {"notes", notes}});
     TimelinePicture picture = timeline_picture(run.scenario, shown_of(run, request));
     json.back() = ',';

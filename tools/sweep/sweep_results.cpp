@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -237,13 +238,24 @@ std::optional<Scenario> accepted_at(const Sweep& sweep, std::size_t point) {
   }
 }
 
+/// What the steps of a scenario of the sweep are predicted from.
+Knowledge knowledge_at(const Sweep& sweep, const Scenario& scenario) {
+  try {
+    return knowledge_of(scenario, price_calibrated(scenario, sweep.laws_only));
+  } catch (const InputError&) {             // the point's row says so
+  } catch (const std::invalid_argument&) {  // likewise, of a law
+  }
+  return {};
+}
+
 /// A line on the cluster of the first point.
 std::string first_cluster(const Sweep& sweep, const Scenario& first) {
   const std::vector<Axis>& axes = sweep.grid.axes();
   const bool varies = std::any_of(axes.begin(), axes.end(), [](const Axis& axis) {
     return axis.key == "cluster" || axis.key.rfind("cluster.", 0) == 0;
   });
-  return fmt::format("\n{}{}", varies ? "the first: " : "", cluster_text(first));
+  return fmt::format("\n{}{}", varies ? "the first: " : "",
+                     cluster_text(first, knowledge_at(sweep, first)));
 }
 
 bool says_model(const std::string& key) {

@@ -110,6 +110,46 @@ std::string measured_over(const CalibratedCluster& cluster) {
              : fmt::format(", measured over {}", link);
 }
 
+constexpr std::string_view one_nic_taken =
+    "to take as many multiprocessors from kernels as over 1 NIC a node (inter_node.nics is not "
+    "given)";
+
+/// Of interference that was fitted to an overlap row over NICs, by its strength.
+std::string fitted_interference(const Cluster& cluster, double strength) {
+  if (crosses_host(cluster))
+    return fmt::format(
+        "an all-reduce between nodes slows kernels {:.2f} times as much as through the host's "
+        "memory of one node, as fitted to the overlap row",
+        strength);
+  constexpr double lost = InterferenceLaw::lost_over_pcie;
+  const double slowdown = 1 + strength * (1 / (1 - lost) - 1);
+  return fmt::format(
+      "an all-reduce over NICs loses {:.0f} % of its bandwidth beside kernels, as fitted to the "
+      "overlap row{}",
+      100 * (1 - 1 / slowdown),
+      knows_nics(cluster) ? "" : fmt::format(", and is assumed {}", one_nic_taken));
+}
+
+/// Of interference over NICs that nobody measured. A row that did not go over NICs may have fitted
+/// its strength.
+std::string assumed_interference(const Cluster& cluster, double strength) {
+  const std::string scaled =
+      strength == 1 ? ""
+                    : fmt::format(
+                          "; interference is {:.2f} times as strong, fitted to a row that did not "
+                          "go over NICs",
+                          strength);
+  if (crosses_host(cluster))
+    return "an all-reduce between nodes is assumed to slow kernels as through the host's memory of "
+           "one node (cluster.interference is not given)" +
+           scaled;
+  return fmt::format(
+      "an all-reduce over NICs is assumed to lose {:.0f} % of its bandwidth beside kernels, as "
+      "over PCIe (cluster.interference is not given){}{}",
+      100 * InterferenceLaw::lost_over_pcie,
+      knows_nics(cluster) ? "" : fmt::format(", and {}", one_nic_taken), scaled);
+}
+
 }  // namespace
 
 std::string shown_name(const std::string& name, std::string_view what) {
@@ -121,7 +161,7 @@ std::string name_of_link(const Link& link) {
   return shown_name(link.name, "link");
 }
 
-std::string cluster_text(const Scenario& scenario) {
+std::string cluster_text(const Scenario& scenario, const Knowledge& knowledge) {
   const CalibratedCluster& cluster = scenario.cluster;
   const RanksPerNode& ranks = cluster.ranks_per_node;
   std::string inside;
@@ -148,8 +188,8 @@ std::string cluster_text(const Scenario& scenario) {
     text += "; " + slowest;
   if (const std::string exceptions = exceptions_text(scenario.cluster); !exceptions.empty())
     text += "; " + exceptions;
-  if (const std::string assumed = assumed_interference_text(scenario); !assumed.empty())
-    text += "; " + assumed;
+  if (const std::string slowing = interference_text(scenario, knowledge); !slowing.empty())
+    text += "; " + slowing;
   return text;
 }
 
@@ -179,20 +219,12 @@ std::string slowest_rank_text(const Scenario& scenario) {
                      100 * (slowest - 1), from);
 }
 
-std::string assumed_interference_text(const Scenario& scenario) {
+std::string interference_text(const Scenario& scenario, const Knowledge& knowledge) {
   const CalibratedCluster& cluster = scenario.cluster;
   const bool measured = cluster.calibration && !cluster.calibration->interference.empty();
   if (!over_nics(cluster) || measured || cluster.interference) return "";
-  if (crosses_host(cluster))
-    return "an all-reduce between nodes is assumed to slow kernels as through the host's memory of "
-           "one node (cluster.interference is not given)";
-  return fmt::format(
-      "an all-reduce over NICs is assumed to lose {:.0f} % of its bandwidth beside kernels, as "
-      "over PCIe (cluster.interference is not given){}",
-      100 * InterferenceLaw::lost_over_pcie,
-      knows_nics(cluster) ? ""
-                          : ", and to take as many multiprocessors from kernels as over 1 NIC a "
-                            "node (inter_node.nics is not given)");
+  return knowledge.fitted_over_nics ? fitted_interference(cluster, knowledge.interference)
+                                    : assumed_interference(cluster, knowledge.interference);
 }
 
 FieldValue ranks_value(const RanksPerNode& ranks) {

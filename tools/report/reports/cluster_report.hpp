@@ -6,6 +6,7 @@
 
 #include "model/scenario/scenario.hpp"
 #include "tools/report/records/record.hpp"
+#include "tools/study/known_accuracy.hpp"
 
 namespace ddpsim {
 
@@ -18,15 +19,17 @@ std::string name_of_link(const Link& link);
 
 /// The cluster in a sentence, for the head of a table: nodes and ranks, device, links, NICs of a
 /// node, line rate of a device, the law of collectives, and how much later the slowest rank is.
-std::string cluster_text(const Scenario& scenario);
+/// `knowledge`: what the steps below that head are predicted from.
+std::string cluster_text(const Scenario& scenario, const Knowledge& knowledge = {});
 
 /// "the slowest of 8 ranks is assumed to compute 0.7 % longer (cluster.skew is not given)": by how
 /// much, and where that is from; "" where all ranks are alike.
 std::string slowest_rank_text(const Scenario& scenario);
 
-/// Says that nobody measured how kernels and all-reduces over NICs slow each other, and what is
-/// assumed instead; "" where it is known, given, or of no effect.
-std::string assumed_interference_text(const Scenario& scenario);
+/// Says how kernels and all-reduces over NICs slow each other: as was fitted to an overlap row that
+/// went over NICs, else what is assumed, since nobody measured it; "" where the scenario or a
+/// calibration says so, or where it is of no effect.
+std::string interference_text(const Scenario& scenario, const Knowledge& knowledge);
 
 /// The facts of a cluster as a record, for programs.
 Record cluster_record(const Scenario& scenario);

@@ -64,8 +64,8 @@ Table loss_table(const Comparison& run, const std::vector<StepLoss>& losses) {
     table.notes += "slowest rank: " + ranks + "\n";
   if (const std::string nics = slow_nics_text(run.scenario.cluster); !nics.empty())
     table.notes += "transfer: " + nics + "\n";
-  if (const std::string assumed = assumed_interference_text(run.scenario); !assumed.empty())
-    table.notes += "interference: " + assumed + "\n";
+  if (const std::string slowing = interference_text(run.scenario, run.knowledge); !slowing.empty())
+    table.notes += "interference: " + slowing + "\n";
   return table;
 }
 

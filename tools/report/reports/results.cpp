@@ -202,13 +202,14 @@ Record in_the_long_run(Record record, const Comparison& run, const Result& resul
   return record;
 }
 
-Page run_page(const Scenario& scenario, const std::vector<Result>& results) {
+Page run_page(const Scenario& scenario, const std::vector<Result>& results,
+              const Knowledge& knowledge) {
   Page page;
-  page.add(Paragraph{
-      fmt::format("{}\n{}: {} tensors, {:.1f} M parameters, {} of gradients\n{}", scenario.name,
-                  shown_name(scenario.workload.name, "model"), scenario.workload.parameters.size(),
-                  static_cast<double>(scenario.workload.elements()) * 1e-6,
-                  to_string(scenario.workload.gradient_size()), cluster_text(scenario))});
+  page.add(Paragraph{fmt::format(
+      "{}\n{}: {} tensors, {:.1f} M parameters, {} of gradients\n{}", scenario.name,
+      shown_name(scenario.workload.name, "model"), scenario.workload.parameters.size(),
+      static_cast<double>(scenario.workload.elements()) * 1e-6,
+      to_string(scenario.workload.gradient_size()), cluster_text(scenario, knowledge))});
   page.add(Paragraph{described_text(scenario)});
   page.add(Paragraph{code_text(scenario)});
   Table table{{fields::strategy_in_words, fields::step_ms, fields::forward_ms, fields::backward_ms,

@@ -38,6 +38,7 @@ inline constexpr const char* in_the_long_run_text =
     "without that averaging\n";
 
 /// The table and the timelines `ddpsim run` prints.
-Page run_page(const Scenario& scenario, const std::vector<Result>& results);
+Page run_page(const Scenario& scenario, const std::vector<Result>& results,
+              const Knowledge& knowledge);
 
 }  // namespace ddpsim

@@ -84,7 +84,7 @@ std::vector<Record> csv_rows(const Comparison& run, const MoreOfSteps& more) {
 }
 
 Page run_page(const Comparison& run, const MoreOfSteps& more) {
-  Page page = run_page(run.scenario, run.results());
+  Page page = run_page(run.scenario, run.results(), run.knowledge);
   if (run.priced.fit) page.add(Paragraph{describe_calibration(*run.priced.fit)});
   page.add(Paragraph{accuracy_text(run)});
   page.add(Paragraph{hooks_text(run)});

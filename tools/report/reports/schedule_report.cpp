@@ -167,10 +167,11 @@ List buckets_of(const Scenario& scenario, const Schedule& schedule) {
 }  // namespace
 
 Page schedule_page(const Scenario& scenario, const Step& step, bool tasks,
-                   const std::string& which) {
+                   const Knowledge& knowledge, const std::string& which) {
   Page page;
-  page.add(Paragraph{fmt::format("{}{}{}: {}\n{}", which, which.empty() ? "" : "\n", scenario.name,
-                                 strategy_label(step.training), cluster_text(scenario))});
+  page.add(
+      Paragraph{fmt::format("{}{}{}: {}\n{}", which, which.empty() ? "" : "\n", scenario.name,
+                            strategy_label(step.training), cluster_text(scenario, knowledge))});
   const std::vector<HookFiring> hooks = firings(step);
   if (!hooks.empty()) page.add(hooks_table(scenario, hooks));
   if (!step.schedule.buckets.empty()) page.add(buckets_table(scenario, step));
@@ -202,14 +203,14 @@ ConsecutiveSteps scheduled_steps(const StepModel& model, const Training& trainin
 }
 
 Page schedule_page(const Scenario& scenario, const ConsecutiveSteps& steps,
-                   std::optional<int> steps_asked, bool tasks) {
+                   std::optional<int> steps_asked, bool tasks, const Knowledge& knowledge) {
   Page page;
   for (std::size_t kind = 0; kind < steps.kinds.size(); ++kind) {
     const Step& each = steps.kinds[kind];
     const std::string which = steps_asked ? fmt::format("{} of {} steps: {}", steps.counts[kind],
                                                         *steps_asked, phase_label(each.training))
                                           : "";
-    page.add(schedule_page(scenario, each, tasks, which));
+    page.add(schedule_page(scenario, each, tasks, knowledge, which));
   }
   return page;
 }

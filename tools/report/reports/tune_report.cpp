@@ -381,19 +381,13 @@ std::string by_nvls_trees(const Scenario& scenario, const Tuning& tuning) {
 }  // namespace
 
 std::string assumed_before_verdict(const Scenario& scenario, const Knowledge& knowledge) {
-  const std::string assumed = assumed_interference_text(scenario);
-  if (assumed.empty() || knowledge.fitted_over_nics) return "";
-  const std::string scaled =
-      knowledge.interference == 1
-          ? ""
-          : fmt::format(
-                "; interference is {:.2f} times as strong, fitted to a row that did not "
-                "go over NICs",
-                knowledge.interference);
+  if (knowledge.fitted_over_nics) return "";
+  const std::string assumed = interference_text(scenario, knowledge);
+  if (assumed.empty()) return "";
   return fmt::format(
-      "The verdict rests on an assumption: {}{}; --set cluster.interference={{}} says what pays "
+      "The verdict rests on an assumption: {}; --set cluster.interference={{}} says what pays "
       "without it.",
-      assumed, scaled);
+      assumed);
 }
 
 std::string unfit_before_verdict(const Scenario& scenario, const Tuning& tuning) {
@@ -416,10 +410,10 @@ std::vector<std::string> tune_warnings(const Scenario& scenario, const Tuning& t
 Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions& options,
                const Knowledge& knowledge) {
   Page page;
-  page.add(Paragraph{
-      fmt::format("{}\n{}: {} gradients, {}\n{}", scenario.name,
-                  shown_name(scenario.workload.name, "model"), scenario.workload.parameters.size(),
-                  to_string(scenario.workload.gradient_size()), cluster_text(scenario))});
+  page.add(Paragraph{fmt::format(
+      "{}\n{}: {} gradients, {}\n{}", scenario.name, shown_name(scenario.workload.name, "model"),
+      scenario.workload.parameters.size(), to_string(scenario.workload.gradient_size()),
+      cluster_text(scenario, knowledge))});
   page.add(Paragraph{described_modes_text(scenario)});
   page.add(Paragraph{code_text(scenario)});
   if (const std::string unfit = unfit_before_verdict(scenario, tuning); !unfit.empty())

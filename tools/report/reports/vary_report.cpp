@@ -338,9 +338,9 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
     return cluster_text(varied.run.scenario) != cluster_text(scenario);
   });
   const std::string network = shown_name(scenario.workload.name, "model");
-  page.add(Paragraph{fmt::format("{}\n{}{}{}", scenario.name,
-                                 network == scenario.name ? "" : network + "\n",
-                                 others ? "the first: " : "", cluster_text(scenario))});
+  page.add(Paragraph{fmt::format(
+      "{}\n{}{}{}", scenario.name, network == scenario.name ? "" : network + "\n",
+      others ? "the first: " : "", cluster_text(scenario, runs.front().run.knowledge))});
   std::vector<ModesAtPoint> modes;
   for (const VariedRun& varied : runs)
     modes.push_back({varied.settings, described_modes_text(varied.run.scenario)});
