@@ -360,6 +360,8 @@ class Translator {
         origin.purpose = Purpose::parameters;
         break;
       case Message::own:
+        origin.purpose = Purpose::network;
+        break;
       case Message::bucket_indices:
       case Message::bucket_lengths:
       case Message::used_map:
@@ -370,6 +372,8 @@ class Translator {
         origin.purpose = Purpose::note;
         break;
     }
+    if (task.step != nobody && task.operation != Operation::wait && !is_collective(task.operation))
+      origin.purpose = Purpose::hook;
     origin.layer = task.layer;
     origin.kernel = task.kernel;
     origin.parameter = task.parameter;

@@ -13,7 +13,9 @@
 namespace ddpsim::program {
 
 enum class Pass : std::uint8_t { forward, backward, optimizer, none };
-enum class Purpose : std::uint8_t { gradients, buffers, parameters, note };
+/// What a task communicates, or computes for. What a network itself sends is part of its passes; a
+/// comm hook computes beside what it sends, which are gradients.
+enum class Purpose : std::uint8_t { gradients, buffers, parameters, note, network, hook };
 
 /// Where a task comes from: for people, metrics, the tuner and functions from Job to Job; never for
 /// an executor or the engine.

@@ -4,18 +4,32 @@
 
 namespace ddpsim {
 
+namespace {
+
+void append(BusySpans& busy, const TaskTimes& at) {
+  if (!busy.empty() && busy.back().second == at.start)
+    busy.back().second = at.end;
+  else
+    busy.emplace_back(at.start, at.end);
+}
+
+}  // namespace
+
 BusySpans busy_spans(const Schedule& schedule, const std::vector<TaskTimes>& times) {
   BusySpans busy;
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
     const Task& task = schedule.tasks[i];
-    if ((task.stream != Stream::compute && task.stream != Stream::host) ||
-        !schedule.work_of(task).computes())
-      continue;
-    if (!busy.empty() && busy.back().second == times[i].start)
-      busy.back().second = times[i].end;
-    else
-      busy.emplace_back(times[i].start, times[i].end);
+    if ((task.stream == Stream::compute || task.stream == Stream::host) &&
+        schedule.work_of(task).computes())
+      append(busy, times[i]);
   }
+  return busy;
+}
+
+BusySpans busy_spans(const RankOfJob& rank) {
+  BusySpans busy;
+  for (std::size_t i = 0; i < rank.times.size(); ++i)
+    if (rank.computes(rank.program.tasks[i])) append(busy, rank.times[i]);
   return busy;
 }
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/schedule/schedule.hpp"
-#include "model/timeline/timeline.hpp"
+#include "model/timeline/job_timeline.hpp"
 
 namespace ddpsim {
 
@@ -14,6 +14,8 @@ using BusySpans = std::vector<std::pair<Instant, Instant>>;
 
 /// The busy spans of one rank; `times`: [task].
 BusySpans busy_spans(const Schedule& schedule, const std::vector<TaskTimes>& times);
+
+BusySpans busy_spans(const RankOfJob& rank);
 
 /// The spans as such: sorted, and those that touch or overlap as one.
 BusySpans united(BusySpans spans);

@@ -5,50 +5,29 @@
 #include <span>
 
 #include "model/timeline/busy_spans.hpp"
+#include "model/timeline/step_shares.hpp"
 
 namespace ddpsim {
 namespace {
 
-/// First start and last end of the tasks of one pass of one micro-batch.
-struct Window {
-  Instant from = Instant::max();
-  Instant to = Instant::min();
-  void cover(const TaskTimes& at) {
-    from = std::min(from, at.start);
-    to = std::max(to, at.end);
-  }
-  bool seen() const { return from <= to; }
-  Duration length() const { return seen() ? to - from : Duration::zero(); }
-};
-
 Bound bound_of(const Schedule& schedule, const Timeline& timeline, int rank) {
-  std::array<Duration, 5> shares{};
-  const auto add = [&](Bound bound, Duration length) {
-    shares[static_cast<std::size_t>(bound)] += length;
-  };
+  BoundShares shares;
   for (const CriticalPiece& piece : critical_path(schedule, timeline, rank)) {
     const Task& task = schedule.tasks[piece.task];
-    if (piece.on_host) {
-      add(Bound::launch, piece.length);
-    } else if (is_collective(task.operation) && task.bucket == nobody &&
-               schedule.work_of(task).message != Message::parameters) {
-      add(Bound::latency, piece.length);
-    } else if (is_transfer(task.operation)) {
-      add(Bound::bandwidth, piece.length);
-    } else if (is_collective(task.operation)) {
-      const Timeline::Detail detail = timeline.detail_of(task);
-      const Duration latency = std::min(piece.length, detail.latency - detail.filling);
-      add(Bound::latency, latency);
-      add(Bound::bandwidth, piece.length - latency);
-    } else {
-      const Duration alone = timeline.detail_of(task).alone;
-      const Duration computed =
-          alone > Duration::zero() ? std::min(piece.length, alone) : piece.length;
-      add(Bound::compute, computed);
-      add(Bound::interference, piece.length - computed);
-    }
+    const bool tells =
+        task.bucket == nobody && schedule.work_of(task).message != Message::parameters;
+    if (piece.on_host)
+      shares.add(Bound::launch, piece.length);
+    else if (is_transfer(task.operation))
+      shares.add(Bound::bandwidth, piece.length);
+    else if (!is_collective(task.operation))
+      shares.add_kernel(piece.length, timeline.detail_of(task));
+    else if (tells)
+      shares.add(Bound::latency, piece.length);
+    else
+      shares.add_collective(piece.length, timeline.detail_of(task));
   }
-  return static_cast<Bound>(std::max_element(shares.begin(), shares.end()) - shares.begin());
+  return shares.largest();
 }
 
 /// What the network itself sends is part of its passes, under every strategy, `none` too: it is not

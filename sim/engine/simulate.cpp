@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "sim/engine/activity.hpp"
+#include "sim/engine/details.hpp"
 #include "sim/engine/event_queue.hpp"
 
 namespace ddpsim {
@@ -118,7 +119,7 @@ class Engine {
       rank.times = &timeline_.ranks[r];
       rank.done.assign(schedule.tasks.size(), 0);
     }
-    keep_details(*plans.front().costs);
+    timeline_.details = details_of(*plans.front().costs);
   }
 
   Timeline run() {
@@ -501,13 +502,6 @@ class Engine {
         used[static_cast<std::size_t>(task.stream)] = true;
     for (std::uint32_t s = 0; s < side_streams.size(); ++s)
       if (used[static_cast<std::size_t>(side_streams[s])]) sides_.push_back(s);
-  }
-
-  void keep_details(const Costs& costs) {
-    timeline_.details.reserve(costs.works.size());
-    for (const WorkCost& cost : costs.works)
-      timeline_.details.push_back(
-          {cost.latency, cost.filling, cost.work, cost.last_launch, cost.choice, cost.take_up});
   }
 
   void wake(Rank& rank, Waker who, Instant at) {

@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "sim/engine/activity.hpp"
+#include "sim/engine/details.hpp"
 #include "sim/engine/event_queue.hpp"
 #include "sim/job/flights.hpp"
 #include "sim/job/plan.hpp"
@@ -84,6 +85,7 @@ class Engine {
  public:
   Engine(const program::Job& job, const JobCosts& costs)
       : job_(job),
+        costs_(costs),
         classes_(classes_of(job, costs.of_rank)),
         flights_(classes_.classes.size()),
         plans_(plans_of(job)) {
@@ -116,6 +118,9 @@ class Engine {
     }
     JobTimeline timeline;
     timeline.events = events_;
+    for (const RankClasses::Class& each : classes_.classes)
+      timeline.details_of.push_back(each.costs);
+    for (const Costs& kind : costs_.kinds) timeline.details.push_back(details_of(kind));
     timeline.class_of = std::move(classes_.of_rank);
     for (Rank& rank : ranks_) {
       if (std::ranges::find(rank.done, 0) != rank.done.end())
@@ -396,6 +401,7 @@ class Engine {
   }
 
   const program::Job& job_;
+  const JobCosts& costs_;
   RankClasses classes_;
   Flights flights_;
   Plans plans_;

@@ -6,7 +6,7 @@
 
 #include "model/cost/costs.hpp"
 #include "model/program/job.hpp"
-#include "model/timeline/timeline.hpp"
+#include "model/timeline/job_timeline.hpp"
 
 namespace ddpsim {
 
@@ -14,14 +14,6 @@ namespace ddpsim {
 struct JobCosts {
   std::vector<Costs> kinds;            ///< each with an entry for every one of Job::works
   std::vector<std::uint16_t> of_rank;  ///< [rank] index into `kinds`
-};
-
-/// When the tasks of a job ran. Ranks that did the same at the same time are one class.
-struct JobTimeline {
-  std::vector<std::vector<TaskTimes>> classes;  ///< [class][task of its program]
-  std::vector<std::uint32_t> class_of;          ///< [rank]
-  Instant end{};
-  std::uint64_t events = 0;  ///< ends and wake-ups that it took
 };
 
 /// Runs a job in virtual time.

@@ -11,6 +11,7 @@
 #include "model/ddp/job_of_step.hpp"
 #include "model/program/text.hpp"
 #include "model/schedule/variants.hpp"
+#include "model/timeline/job_metrics.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/job/priced_job.hpp"
 #include "sim/predict/predict.hpp"
@@ -50,6 +51,35 @@ std::string difference_at(std::size_t rank, const program::Job& job, const JobTi
   return {};
 }
 
+/// The first figure that differs: "" if there is none.
+std::string difference_of(const StepMetrics& found, const StepMetrics& expected) {
+  const auto differ = [](const char* what, Duration is, Duration should) {
+    return is == should ? std::string()
+                        : fmt::format("{}: {} ps, not {}", what, is.count(), should.count());
+  };
+  for (const auto& each : {differ("step", found.step, expected.step),
+                           differ("forward", found.forward, expected.forward),
+                           differ("backward", found.backward, expected.backward),
+                           differ("optimizer", found.optimizer, expected.optimizer),
+                           differ("communication", found.communication, expected.communication),
+                           differ("comm hook", found.comm_hook, expected.comm_hook)})
+    if (!each.empty()) return each;
+  if (found.collectives != expected.collectives || found.wire != expected.wire)
+    return fmt::format("{} collectives of {}, not {} of {}", found.collectives,
+                       to_string(found.wire), expected.collectives, to_string(expected.wire));
+  if (found.bound != expected.bound)
+    return fmt::format("bound: {}, not {}", name_of(found.bound), name_of(expected.bound));
+  for (std::size_t b = 0; b < expected.buckets.size(); ++b) {
+    const BucketTimes should = expected.buckets[b],
+                      is = b < found.buckets.size() ? found.buckets[b] : BucketTimes{};
+    if (is.ready != should.ready || is.start != should.start || is.end != should.end ||
+        is.exposed != should.exposed || is.host_copies != should.host_copies)
+      return fmt::format("bucket {}: exposed {} ps, not {}", b, is.exposed.count(),
+                         should.exposed.count());
+  }
+  return {};
+}
+
 /// A step as its ranks do it, by both engines.
 class BothWays {
  public:
@@ -84,7 +114,8 @@ class BothWays {
       if (std::string found = difference_at(rank, job_, timeline, expected.ranks[rank]);
           !found.empty())
         return found;
-    return {};
+    // (A timeline of schedules has the details of the first rank alone.)
+    return difference_of(measure(job_, timeline, 0), measure(schedules_[0], expected, 0));
   }
 
  private:
@@ -155,6 +186,9 @@ TEST_CASE("ranks that are slower or pause take the same times in a job as in a p
       if (const auto rank = rank_like(each, priced, model.exceptions, owners))
         ranks.push_back(*rank);
     if (ranks.size() < simulated.size()) continue;
+    if (!owners)
+      REQUIRE(difference_of(measure(priced.job, timeline, ranks[0]),
+                            measure(schedule, expected, 0)) == "");
     for (std::size_t i = 0; i < simulated.size(); ++i) {
       REQUIRE(difference_at(ranks[i], priced.job, timeline, expected.ranks[i]) == "");
       ++compared;

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/program/job.hpp"
+#include "model/timeline/timeline.hpp"
+
+namespace ddpsim {
+
+/// When the tasks of a job ran. Ranks that did the same at the same time are one class.
+struct JobTimeline {
+  std::vector<std::vector<TaskTimes>> classes;  ///< [class][task of its program]
+  std::vector<std::uint32_t> class_of;          ///< [rank]
+  Instant end{};
+  std::uint64_t events = 0;  ///< ends and wake-ups that it took
+  /// What a prediction knows besides times: [class] index into `details`, and of each list
+  /// [Job::works]; empty: measured, and not known.
+  std::vector<std::uint16_t> details_of;
+  std::vector<std::vector<Timeline::Detail>> details;
+};
+
+/// What one rank did, and when.
+struct RankOfJob {
+  const program::Job& job;
+  const program::Program& program;
+  const std::vector<TaskTimes>& times;           ///< [task]
+  const std::vector<Timeline::Detail>* details;  ///< [Job::works]; null: not known
+
+  RankOfJob(const program::Job& of, const JobTimeline& timeline, std::size_t rank);
+
+  Timeline::Detail detail_of(const program::Task& task) const {
+    return details == nullptr ? Timeline::Detail{} : (*details)[task.work];
+  }
+  const program::Action& action_of(const program::Task& task) const {
+    return job.deed_of(task).action;
+  }
+  const program::Origin& origin_of(const program::Task& task) const {
+    return job.deed_of(task).origin;
+  }
+  /// Does the device, or the host of one that computes itself, compute anything in it, rather than
+  /// a thread beside it?
+  bool computes(const program::Task& task) const {
+    return !job.streams[task.stream].beside && job.works[task.work].computes();
+  }
+};
+
+}  // namespace ddpsim
