@@ -32,7 +32,7 @@ struct RunOptions {
   std::uint32_t pause_before = 0;
 };
 
-/// What a rank really handed to collectives in a step; broadcasts of buffers are not counted.
+/// What a rank really handed to collectives in a step.
 struct Sent {
   int collectives = 0;
   Bytes payload;

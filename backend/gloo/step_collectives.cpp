@@ -40,14 +40,13 @@ void StepCollectives::reduce(std::uint32_t index, std::uint32_t tag) {
   communicator_.all_reduce(values, tag);
 }
 
-/// Buffers of the network are not counted.
 void StepCollectives::broadcast(std::uint32_t index, std::uint32_t tag) {
   const Task& task = schedule_.tasks[index];
   const Work& work = schedule_.work_of(task);
   const bool note = is_note(schedule_, task);
   const std::span<char> bytes = note ? chars_of(memory_.note(index, work.payload))
                                      : memory_.buffers(task.kernel, work.payload);
-  if (note) count(bytes.size());
+  count(bytes.size());
   communicator_.broadcast(bytes, std::max(0, task.owner), tag);
 }
 
