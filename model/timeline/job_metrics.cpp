@@ -198,7 +198,7 @@ class CriticalPath {
     return is_hosts(task) ? rank_.times[task].end : rank_.times[task].enqueued;
   }
 
-  /// The task before it on its stream; where several are under way, the last to end before it began.
+  /// The task before it on its stream; where several are under way, the last to have ended by then.
   std::uint32_t before(std::uint32_t task, const std::vector<std::uint32_t>& earlier) const {
     if (earlier.empty()) return nothing;
     if (rank_.job.streams[rank_.program.tasks[task].stream].lanes == 1) return earlier.back();
