@@ -7,7 +7,7 @@
 
 #include "model/base/index.hpp"
 #include "model/timeline/busy_spans.hpp"
-#include "model/timeline/step_shares.hpp"
+#include "model/timeline/step_parts.hpp"
 
 namespace ddpsim {
 namespace {
@@ -41,14 +41,10 @@ class Measuring {
     metrics_.step = end.time_since_epoch();
     const auto& tasks = rank_.program.tasks;
     for (std::uint32_t i = 0; i < tasks.size(); ++i) {
-      if (tasks[i].micro_batch != micro_batch_) {
-        close();
-        micro_batch_ = tasks[i].micro_batch;
-      }
+      passes_.begin(tasks[i].micro_batch);
       add(i);
     }
-    close();
-    metrics_.optimizer = optimizer_.length();
+    passes_.put_into(metrics_);
     metrics_.communication = total_length(united(under_way_));
     add_host_copies();
     metrics_.bound = bound_of();
@@ -70,11 +66,11 @@ class Measuring {
     }
     switch (origin.pass) {
       case Pass::forward:
-        return forward_.cover(times);
+        return passes_.forward(times);
       case Pass::backward:
-        return backward_.cover(times);
+        return passes_.backward(times);
       case Pass::optimizer:
-        return optimizer_.cover(times);
+        return passes_.optimizer(times);
       case Pass::none:
         if (communicates && origin.purpose != Purpose::network) add_collective(index);
     }
@@ -123,16 +119,6 @@ class Measuring {
     }
   }
 
-  void close() {
-    metrics_.forward += forward_.length();
-    if (forward_.seen()) loss_ = forward_.to;
-    if (backward_.seen()) {
-      metrics_.backward += backward_.to - loss_;
-      loss_ = backward_.to;
-    }
-    forward_ = backward_ = Window{};
-  }
-
   Bound bound_of() const {
     BoundShares shares;
     for (const CriticalPiece& piece : critical_path(rank_)) {
@@ -156,9 +142,7 @@ class Measuring {
   const RankOfJob& rank_;
   BusySpans busy_;
   StepMetrics metrics_;
-  Window forward_, backward_, optimizer_;
-  Instant loss_{};
-  int micro_batch_ = 0;
+  PassTimes passes_;
   BusySpans under_way_;                              ///< of communication
   std::vector<int> sent_, copied_;                   ///< [group] the latest micro-batch that did
   std::vector<std::optional<std::uint32_t>> ready_;  ///< [task] what made its input ready

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "model/timeline/busy_spans.hpp"
-#include "model/timeline/step_shares.hpp"
+#include "model/timeline/step_parts.hpp"
 
 namespace ddpsim {
 namespace {
@@ -121,27 +121,11 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
   metrics.step = timeline.end.time_since_epoch();
   metrics.buckets.resize(schedule.buckets.size());
   const auto busy = busy_spans(schedule, times);
-  Window forward, backward, optimizer;
-  Instant loss{};
-  int micro_batch = 0;
-  const auto close = [&] {
-    metrics.forward += forward.length();
-    // Backward begins where forward ended, even if its first kernel started late; without a forward
-    // pass, where the last backward ended.
-    if (forward.seen()) loss = forward.to;
-    if (backward.seen()) {
-      metrics.backward += backward.to - loss;
-      loss = backward.to;
-    }
-    forward = backward = Window{};
-  };
+  PassTimes passes;
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
     const Task& task = schedule.tasks[i];
     const TaskTimes& at = times[i];
-    if (task.micro_batch != micro_batch) {
-      close();
-      micro_batch = task.micro_batch;
-    }
+    passes.begin(task.micro_batch);
     if (task.step != nobody && !is_collective(task.operation) &&
         task.operation != Operation::wait) {
       metrics.comm_hook += at.end - at.start;
@@ -149,13 +133,13 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
     }
     switch (traits_of(task.operation).pass) {
       case OperationTraits::Pass::forward:
-        forward.cover(at);
+        passes.forward(at);
         break;
       case OperationTraits::Pass::backward:
-        backward.cover(at);
+        passes.backward(at);
         break;
       case OperationTraits::Pass::optimizer:
-        optimizer.cover(at);
+        passes.optimizer(at);
         break;
       case OperationTraits::Pass::none:
         if (is_collective(task.operation) && counts_as_communication(schedule, task))
@@ -163,10 +147,9 @@ StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank
         break;
     }
   }
-  close();
+  passes.put_into(metrics);
   add_host_copies(schedule, times, metrics.buckets);
   metrics.communication = communication_of(schedule, timeline, rank);
-  metrics.optimizer = optimizer.length();
   metrics.bound = bound_of(schedule, timeline, rank);
   return metrics;
 }

@@ -27,6 +27,11 @@ std::string scenario_with(const std::string& measured) {
 
 const std::string of_none = "calibrate_on: [none], rows: [{strategy: none, step: 70 ms}]";
 const std::string of_naive = "calibrate_on: [naive], rows: [{strategy: naive, step: 95 ms}]";
+/// Of the second row what is behind it is open.
+const std::string of_both =
+    "calibrate_on: [naive, overlap], rows: [{strategy: naive, step: 95 ms}, {strategy: overlap, "
+    "step: 85 ms";
+const Words of_two_nodes{"--nodes", "2", "--set", "cluster.inter_node=ib-ndr"};
 const std::string of_one_rank =
     "calibrate_on: [none], rows: [{strategy: none, step: 50 ms, set: {workload.batch: 4, "
     "cluster.ranks_per_node: 1}}]";
@@ -219,13 +224,9 @@ TEST_CASE("a fit of two H100 is not quoted for a node of eight A100", "[tools][c
 
 TEST_CASE("a verdict over NICs rests on the assumption unless the overlap row went over NICs",
           "[tools][carried_fit][tune]") {
-  const std::string both =
-      "calibrate_on: [naive, overlap], rows: [{strategy: naive, step: 95 ms}, {strategy: overlap, "
-      "step: 85 ms";
-  const Words nodes{"--nodes", "2", "--set", "cluster.inter_node=ib-ndr"};
   const auto tuned = [&](const Fitted& fitted, Words words) {
     words.insert(words.begin(), {"tune", fitted.file()});
-    words.insert(words.end(), nodes.begin(), nodes.end());
+    words.insert(words.end(), of_two_nodes.begin(), of_two_nodes.end());
     const Outcome outcome = ddpsim(words);
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
@@ -235,14 +236,14 @@ TEST_CASE("a verdict over NICs rests on the assumption unless the overlap row we
       "The verdict rests on an assumption: an all-reduce over NICs is assumed to lose 45 % of its "
       "bandwidth beside kernels, as over PCIe (cluster.interference is not given); ";
   const std::string carried_strength = "fitted to a row that did not go over NICs; --set ";
-  const Fitted inside(both + "}]");
+  const Fitted inside(of_both + "}]");
   CHECK_THAT(tuned(inside, {}),
              Catch::Contains(assumed + "interference is ") && Catch::Contains(carried_strength));
   CHECK_THAT(tuned(inside, {"--laws-only"}),
              Catch::Contains(assumed + "--set cluster.interference={}"));
   CHECK_THAT(tuned(inside, {"--set", "cluster.interference={}"}), !Catch::Contains("assumption"));
   // The row's own keys say where it was measured.
-  const Fitted between(both + ", set: {cluster.nodes: 2, cluster.inter_node: ib-ndr}}]");
+  const Fitted between(of_both + ", set: {cluster.nodes: 2, cluster.inter_node: ib-ndr}}]");
   CHECK_THAT(tuned(between, {}), !Catch::Contains("assumption"));
   const Scratch scratch;
   const std::string page = scratch.path("t.html").string();
@@ -251,13 +252,9 @@ TEST_CASE("a verdict over NICs rests on the assumption unless the overlap row we
 }
 
 TEST_CASE("the head of a page says what interference was fitted to", "[tools][carried_fit]") {
-  const std::string both =
-      "calibrate_on: [naive, overlap], rows: [{strategy: naive, step: 95 ms}, {strategy: overlap, "
-      "step: 85 ms";
-  const Words nodes{"--nodes", "2", "--set", "cluster.inter_node=ib-ndr"};
   const auto page = [&](const Fitted& fitted, Words words) {
     words.insert(words.begin() + 1, fitted.file());
-    words.insert(words.end(), nodes.begin(), nodes.end());
+    words.insert(words.end(), of_two_nodes.begin(), of_two_nodes.end());
     const Outcome outcome = ddpsim(words);
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
@@ -267,8 +264,8 @@ TEST_CASE("the head of a page says what interference was fitted to", "[tools][ca
       "an all-reduce over NICs is assumed to lose 45 % of its bandwidth beside kernels, as over "
       "PCIe (cluster.interference is not given)";
   const std::string loses = "an all-reduce over NICs loses ";
-  const Fitted inside(both + "}]"),
-      between(both + ", set: {cluster.nodes: 2, cluster.inter_node: ib-ndr}}]");
+  const Fitted inside(of_both + "}]"),
+      between(of_both + ", set: {cluster.nodes: 2, cluster.inter_node: ib-ndr}}]");
   for (const Words& words : std::vector<Words>{{"run"},
                                                {"run", "--vary", "workload.batch=8,4"},
                                                {"tune"},

@@ -270,6 +270,21 @@ TEST_CASE("the all-reduces of a trace are a link profile, and say from whose arr
   }
 }
 
+/// Imports t.json with `flags`: the next command is `expected`, and with `words` put in it runs.
+void check_next(const Scratch& scratch, const std::vector<std::string>& flags,
+                const std::string& expected,
+                std::vector<std::pair<std::string, std::string>> words) {
+  std::vector<std::string> command{"import", "torch-trace", "t.json"};
+  command.insert(command.end(), flags.begin(), flags.end());
+  const Outcome imported = ddpsim(command, scratch.folder());
+  REQUIRE(imported.code == 0);
+  CHECK(next_command(imported) == expected);
+  words.insert(words.begin(), {{"SCENARIO", first_example}, {"DEVICE", "h100-sxm"}});
+  const Outcome followed = follow(next_command(imported), scratch.folder(), words);
+  CAPTURE(expected, followed.err);
+  CHECK(followed.code == 0);
+}
+
 TEST_CASE("the next commands that are told of a trace run", "[tools][import_trace]") {
   const Scratch scratch;
   scratch.write("t.json", KinetoTrace({}).text());
@@ -280,18 +295,7 @@ TEST_CASE("the next commands that are told of a trace run", "[tools][import_trac
            {{"-o", "p.yaml", "--link-profile", "l.yaml"},
             tune + "l.yaml --set cluster.interference={}"},
            {{"--link-profile", "l.yaml"}, "ddpsim run SCENARIO --link l.yaml"}}) {
-    std::vector<std::string> words{"import", "torch-trace", "t.json"};
-    words.insert(words.end(), files.begin(), files.end());
-    const Outcome imported = ddpsim(words, scratch.folder());
-    REQUIRE(imported.code == 0);
-    CHECK(next_command(imported) == expected);
-    const Outcome followed = follow(next_command(imported), scratch.folder(),
-                                    {{"SCENARIO", first_example},
-                                     {"DEVICE", "h100-sxm"},
-                                     {"--ranks N", "--ranks 2"},
-                                     {"LINK", "nvlink4"}});
-    CAPTURE(followed.err);
-    CHECK(followed.code == 0);
+    check_next(scratch, files, expected, {{"--ranks N", "--ranks 2"}, {"LINK", "nvlink4"}});
   }
 }
 
@@ -316,18 +320,7 @@ TEST_CASE("the next command of a trace has the nodes that its devices tell",
             "ddpsim tune p.yaml --device DEVICE --nodes 2 --ranks-per-node 4 --link INTRA_NODE "
             "--link l.yaml --set cluster.interference={}"},
            {{"--link-profile", "l.yaml"}, "ddpsim run SCENARIO --nodes 2 --link l.yaml"}}) {
-    std::vector<std::string> words{"import", "torch-trace", "t.json"};
-    words.insert(words.end(), files.begin(), files.end());
-    const Outcome imported = ddpsim(words, scratch.folder());
-    REQUIRE(imported.code == 0);
-    CHECK(next_command(imported) == expected);
-    const Outcome followed = follow(next_command(imported), scratch.folder(),
-                                    {{"SCENARIO", first_example},
-                                     {"DEVICE", "h100-sxm"},
-                                     {"INTRA_NODE", "nvlink4"},
-                                     {"LINK", "ib-ndr"}});
-    CAPTURE(followed.err);
-    CHECK(followed.code == 0);
+    check_next(scratch, files, expected, {{"INTRA_NODE", "nvlink4"}, {"LINK", "ib-ndr"}});
   }
 }
 
