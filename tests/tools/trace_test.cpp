@@ -276,8 +276,6 @@ TEST_CASE("a trace tells what the JSON tells", "[tools][trace]") {
         if (span.json["pid"] != process) continue;
         last = std::max(last, span.end());
         if (!is_collective(span)) continue;
-        // What broadcasts buffers is no part of averaging gradients.
-        if (span.json["args"]["Collective name"] == "broadcast") continue;
         ++count;
         communication += span.duration;
         CHECK(span.json["args"]["Group size"] == trace.run["ranks"]);
