@@ -1,7 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <string>
+#include <string_view>
 
 #include "model/program/job.hpp"
 
@@ -13,10 +13,10 @@ constexpr auto nowhere = static_cast<std::int16_t>(nobody);
 struct JobMemory {
   Job job;
 
-  Slice add(const std::string& name, std::int32_t index, Holds holds, DType type,
+  Slice add(std::string_view name, std::int32_t index, Holds holds, DType type,
             std::int64_t elements, Life life = Life::step, Start start = Start::undefined) {
     auto label = std::ranges::find(job.labels, name);
-    if (label == job.labels.end()) label = job.labels.insert(job.labels.end(), name);
+    if (label == job.labels.end()) label = job.labels.emplace(job.labels.end(), name);
     job.buffers.push_back({.holds = holds,
                            .index = index,
                            .name = static_cast<std::int16_t>(label - job.labels.begin()),
@@ -27,7 +27,7 @@ struct JobMemory {
     return {static_cast<BufferId>(job.buffers.size() - 1), nowhere, 0, elements};
   }
   /// Bytes that nobody looks at as numbers.
-  Slice bytes(const std::string& name, std::int32_t index, Holds holds, Bytes size,
+  Slice bytes(std::string_view name, std::int32_t index, Holds holds, Bytes size,
               Life life = Life::step, Start start = Start::undefined) {
     return add(name, index, holds, DType::fp8_e4m3, size.count, life, start);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -21,6 +22,31 @@ struct Copies {
   std::vector<bool> concatenated;  ///< [bucket]
 };
 
+/// Where a schedule's tasks came to lie in a program, told one after the other: each at its place; of
+/// one that is left out, at those of the tasks that it waited for.
+class Places {
+ public:
+  explicit Places(std::size_t tasks) {
+    begins_.reserve(tasks + 1);
+    places_.reserve(tasks);
+  }
+
+  void add(std::uint32_t place) {
+    places_.push_back(place);
+    begins_.push_back(static_cast<std::uint32_t>(places_.size()));
+  }
+  void leave_out(const std::vector<std::uint32_t>& waited_for) {
+    places_.insert(places_.end(), waited_for.begin(), waited_for.end());
+    begins_.push_back(static_cast<std::uint32_t>(places_.size()));
+  }
+  std::span<const std::uint32_t> of(std::size_t task) const {
+    return {places_.data() + begins_[task], begins_[task + 1] - begins_[task]};
+  }
+
+ private:
+  std::vector<std::uint32_t> places_, begins_{0};
+};
+
 class Translator {
  public:
   Translator(const Schedule& schedule, const StepWorks& works)
@@ -35,6 +61,7 @@ class Translator {
     add_streams();
     note_copies();
     add_buffers();
+    job_.own.deeds.reserve(schedule_.tasks.size() + 1);
     for (std::uint32_t t = 0; t < schedule_.tasks.size(); ++t) {
       const ddpsim::Task& task = schedule_.tasks[t];
       if (task.micro_batch != micro_batch_) begin_micro_batch(task.micro_batch);
@@ -92,50 +119,53 @@ class Translator {
     Program program;
     program.rounds = schedule_.rounds;
     if (!has_inputs) clear_gradients(program);
-    // [task] its place in the program; of one that is left out, of those that it waited for.
-    std::vector<std::vector<std::uint32_t>> places(schedule_.tasks.size());
+    program.tasks.reserve(schedule_.tasks.size() + schedule_.tasks.size() / 8);
+    program.after.reserve(schedule_.after.size());
+    Places places(schedule_.tasks.size());
     std::vector<std::optional<std::uint32_t>> latest(job_.streams.size());  // that stands there
-    const auto add = [&](const Task& task, const std::vector<std::uint32_t>& after) {
+    std::vector<std::uint32_t> after;
+    const auto add = [&](const Task& task) {
       program.after.insert(program.after.end(), after.begin(), after.end());
       program.tasks.push_back(task);
       program.tasks.back().after_end = static_cast<std::uint32_t>(program.after.size());
+      after.clear();
     };
     for (std::uint32_t t = 0; t < schedule_.tasks.size(); ++t) {
       const ddpsim::Task& task = schedule_.tasks[t];
       const bool is_others = is_of_another_rank(task, rank);
-      if (is_others && task.operation == Operation::wait) continue;
-      std::vector<std::uint32_t> after;
+      after.clear();
+      if (is_others && task.operation == Operation::wait) {
+        places.leave_out(after);
+        continue;
+      }
       for (const std::uint32_t earlier : schedule_.waits_for(task))
-        for (const std::uint32_t place : places[earlier])
+        for (const std::uint32_t place : places.of(earlier))
           if (std::ranges::find(after, place) == after.end()) after.push_back(place);
       const bool is_left_out =
           !has_inputs && task.step == nobody && traits_of(task.operation).needs_inputs;
       if (is_others || is_left_out) {
         // Who waited for it waits for what was before it in its stream, too.
         if (const auto& before = latest[stream_of(task)]) after.push_back(*before);
-        places[t] = std::move(after);
+        places.leave_out(after);
         continue;
       }
-      if (task.host_waits && task.stream != ddpsim::Stream::host) {
-        add({.work = nothing_, .deed = wait_, .micro_batch = task.micro_batch}, after);
-        after.clear();
-      }
+      if (task.host_waits && task.stream != ddpsim::Stream::host)
+        add({.work = nothing_, .deed = wait_, .micro_batch = task.micro_batch});
       const auto place = static_cast<std::uint32_t>(program.tasks.size());
-      places[t] = {place};
+      places.add(place);
       latest[stream_of(task)] = place;
       add({.work = task.work,
            .deed = t,
            .micro_batch = task.micro_batch,
-           .stream = stream_of(task)},
-          after);
+           .stream = stream_of(task)});
       if (task.gradient != nobody)
-        for (const std::uint32_t gradient : places[at(task.gradient)])
-          program.marks.push_back({Mark::Kind::ready, places[t].front(), gradient});
+        for (const std::uint32_t gradient : places.of(at(task.gradient)))
+          program.marks.push_back({Mark::Kind::ready, place, gradient});
     }
     for (const LoggedIteration& each : schedule_.logged)
-      if (!places[each.begin].empty() && !places[each.end - 1].empty())
-        program.marks.push_back(
-            {Mark::Kind::logged, places[each.begin].front(), places[each.end - 1].back()});
+      if (const auto first = places.of(each.begin), last = places.of(each.end - 1);
+          !first.empty() && !last.empty())
+        program.marks.push_back({Mark::Kind::logged, first.front(), last.back()});
     return program;
   }
 
@@ -196,6 +226,7 @@ class Translator {
     state_ =
         memory_.add("state", nobody, Holds::optimizer, DType::fp32, 1, Life::job, Start::zeros);
     const auto parameters = static_cast<std::int32_t>(works_.parameters());
+    job_.buffers.reserve(2 * works_.parameters() + schedule_.buckets.size() + 8);
     for (std::int32_t i = 0; i < parameters; ++i) {
       const DType type = type_of(works_.gradients[at(i)]);
       const std::int64_t elements = elements_of(i);
@@ -206,6 +237,7 @@ class Translator {
     fresh_.resize(works_.parameters());
     where_.resize(works_.parameters());
     slots_.resize(works_.parameters());
+    bucket_of_.assign(works_.parameters(), nobody);
     for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b)
       add_bucket(b);
     for (std::int32_t i = 0; i < parameters; ++i)
@@ -257,6 +289,7 @@ class Translator {
   /// the first one's type, as which the hook takes them.
   void add_bucket(std::int32_t index) {
     const Bucket& bucket = schedule_.buckets[at(index)];
+    for (const std::int32_t each : bucket.parameters) bucket_of_[at(each)] = index;
     hooked_.emplace_back();
     if (bucket.in_place || bucket.sparse) {
       buckets_.push_back(gradient(bucket.parameters.front()));
@@ -303,15 +336,13 @@ class Translator {
 
   /// Does `.grad` lie in its bucket before anything communicates? Then it is never copied there.
   bool is_view_from_the_start(std::int32_t parameter) const {
-    for (std::int32_t b = 0; b < static_cast<std::int32_t>(schedule_.buckets.size()); ++b) {
-      const Bucket& bucket = schedule_.buckets[at(b)];
-      if (std::ranges::find(bucket.parameters, parameter) == bucket.parameters.end()) continue;
-      if (bucket.in_place || bucket.sparse) return false;
-      return std::ranges::none_of(copies_, [&](const Copies& copies) {
-        return copies.in[at(parameter)] || copies.concatenated[at(b)];
-      });
-    }
-    return false;  // in no bucket: nothing is communicated
+    const std::int32_t index = bucket_of_[at(parameter)];
+    if (index == nobody) return false;  // nothing is communicated
+    const Bucket& bucket = schedule_.buckets[at(index)];
+    if (bucket.in_place || bucket.sparse) return false;
+    return std::ranges::none_of(copies_, [&](const Copies& copies) {
+      return copies.in[at(parameter)] || copies.concatenated[at(index)];
+    });
   }
 
   bool is_unused(std::int32_t parameter) const { return works_.gradients[at(parameter)].unused; }
@@ -684,8 +715,9 @@ class Translator {
 
   // [parameter]
   std::vector<Slice> weights_, gradients_, fresh_;
-  std::vector<Slice> slots_;  ///< its place in its bucket; in place: `.grad` itself
-  std::vector<Slice> where_;  ///< `.grad`
+  std::vector<std::int32_t> bucket_of_;  ///< nobody: it is in none
+  std::vector<Slice> slots_;             ///< its place in its bucket; in place: `.grad` itself
+  std::vector<Slice> where_;             ///< `.grad`
   std::vector<bool> sent_ = std::vector<bool>(works_.parameters(), false);  ///< in this micro-batch
 
   std::vector<Slice> buckets_;

@@ -45,7 +45,7 @@ class Measuring {
       add(i);
     }
     passes_.put_into(metrics_);
-    metrics_.communication = total_length(united(under_way_));
+    metrics_.communication = communication_of(rank_);
     add_host_copies();
     metrics_.bound = bound_of();
     return std::move(metrics_);
@@ -58,8 +58,6 @@ class Measuring {
     const program::Action& action = rank_.action_of(task);
     const TaskTimes& times = rank_.times[index];
     const bool communicates = is_communication(action);
-    if ((communicates || is_copy(action)) && origin.purpose != Purpose::network)
-      under_way_.emplace_back(times.start, times.end);
     if (origin.purpose == Purpose::hook && !communicates) {
       metrics_.comm_hook += times.end - times.start;
       return;
@@ -143,7 +141,6 @@ class Measuring {
   BusySpans busy_;
   StepMetrics metrics_;
   PassTimes passes_;
-  BusySpans under_way_;                              ///< of communication
   std::vector<int> sent_, copied_;                   ///< [group] the latest micro-batch that did
   std::vector<std::optional<std::uint32_t>> ready_;  ///< [task] what made its input ready
 };
@@ -266,6 +263,18 @@ class CriticalPath {
 };
 
 }  // namespace
+
+Duration communication_of(const RankOfJob& rank) {
+  BusySpans under_way;
+  for (std::size_t i = 0; i < rank.times.size(); ++i) {
+    const program::Task& task = rank.program.tasks[i];
+    const program::Action& action = rank.action_of(task);
+    if ((is_communication(action) || is_copy(action)) &&
+        rank.origin_of(task).purpose != Purpose::network)
+      under_way.emplace_back(rank.times[i].start, rank.times[i].end);
+  }
+  return total_length(united(std::move(under_way)));
+}
 
 StepMetrics measure(const program::Job& job, const JobTimeline& timeline, std::size_t rank) {
   const RankOfJob its(job, timeline, rank);

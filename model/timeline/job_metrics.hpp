@@ -9,6 +9,9 @@ namespace ddpsim {
 /// (program::Origin).
 StepMetrics measure(const program::Job& job, const JobTimeline& timeline, std::size_t rank);
 
+/// How long a rank of a job communicates: StepMetrics::communication.
+Duration communication_of(const RankOfJob& rank);
+
 /// The chain of pieces that ends with the rank's last task (metrics.hpp).
 std::vector<CriticalPiece> critical_path(const RankOfJob& rank);
 

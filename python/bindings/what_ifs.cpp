@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "model/ddp/bucket_plan.hpp"
-#include "model/ddp/build_schedule.hpp"
+#include "sim/predict/planned_step.hpp"
 #include "sim/predict/predict.hpp"
 #include "tools/study/measured_rows.hpp"
 
@@ -75,7 +75,7 @@ Duration WhatIfs::step(const Differences& differences) {
       return at.buckets->of(buckets);
     }
   }
-  return predict(at.costs, training, build_schedule(model_.works, training)).metrics.step;
+  return predict(at.costs, training, plan_step(model_.works, training)).metrics.step;
 }
 
 }  // namespace ddpsim

@@ -1,209 +1,262 @@
 // The engine.
 //
-// State per rank: where its host is, what its compute stream and its side streams run, how far it
-// has come in the queue of each communicator. Per collective under way: a Flight. A piece of
-// running work is an Activity: so much left, at such a slowdown, since then. When a slowdown
-// changes, what was done so far is subtracted and a new completion is scheduled; the old event
-// carries an older generation and is ignored.
+// State per class of ranks: where its host is, what its device runs, how far it has come on each
+// stream. A piece of running work is an Activity: so much left, at such a slowdown, since then.
+// When a slowdown changes, what was done so far is subtracted and a new completion is scheduled;
+// the old event carries an older generation and is ignored.
 //
 // The host of an asynchronous device runs ahead: as long as it need not wait, its clock advances
 // without events, past the virtual now. Only work on streams (and a host that runs kernels itself)
 // takes events, one or two each.
 //
-// All events of an instant are taken before anything new is started, and rates are set once, last:
-// two things that touch at an instant never slow each other.
+// All events of an instant are taken before anything new is started, and rates are set once, last.
 //
 // Worked example: a 10 ms kernel with factor 1.25 beside a 4 ms collective with factor 2, both from
 // 0. The collective ends at 8; by then the kernel has done 8 / 1.25 = 6.4 ms, the other 3.6 run
 // alone: it ends at 11.6.
 //
-// Cost: O(tasks) events through a heap of a few entries per rank.
+// Cost: O(tasks) events through a heap of a few entries per class.
 
 #include "sim/engine/simulate.hpp"
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <stdexcept>
-#include <vector>
+#include <utility>
 
 #include "sim/engine/activity.hpp"
-#include "sim/engine/details.hpp"
 #include "sim/engine/event_queue.hpp"
+#include "sim/engine/flights.hpp"
+#include "sim/engine/rank_classes.hpp"
 
 namespace ddpsim {
 namespace {
 
-constexpr std::uint32_t none = ~std::uint32_t{0};
-
-/// Streams whose work always runs at full speed; how it slows or halts kernels is decided where it
-/// begins.
-constexpr std::array side_streams{Stream::aside, Stream::to_host, Stream::to_device};
+constexpr std::uint32_t none = Plan::no_task;
 
 struct Event {
-  enum class Kind : std::uint8_t { wake, kernel_done, collective_done, side_done };
+  enum class Kind : std::uint8_t { wake, kernel_done, side_done };
   Kind kind = Kind::wake;
-  std::uint32_t rank = 0;        // collective_done: index of the flight
-  std::uint32_t generation = 0;  // side_done: index into side_streams
+  std::uint32_t rank = 0;
+  std::uint32_t generation = 0;  // side_done: the task
 };
 
-/// A rank's collectives of one communicator: it takes them up in order, some at a time.
-struct Queue {
-  std::uint32_t next = 0;       // candidate for its head
-  std::uint32_t taken = 0;      // so many it has taken up
-  std::uint32_t in_flight = 0;  // of those, not ended
+/// How far a rank is on a stream.
+struct OnStream {
+  const std::uint32_t* next = nullptr;  // in Plan::of_stream
+  std::uint32_t lanes = 0;              // that are taken
+  Instant wake{};                       // the latest; spares double ones
 };
 
-/// A collective that a rank has arrived at.
-struct Flight {
-  std::uint32_t communicator = 0, serial = 0;
-  std::uint32_t arrived = 0;        // ranks; 0: none is under way here
-  std::vector<std::uint32_t> task;  // [rank] or none
-  bool transferring = false;        // all have arrived
-  bool fresh = false;               // at this instant: no completion scheduled yet
-  double beside_compute = 1;        // its slowdown while any rank computes
-  double latency = 0;               // the share of its work that no other flight slows
-  Activity transfer;
+/// How far a rank is in a channel.
+struct InChannel {
+  const std::uint32_t* next = nullptr;  // in Plan::of_channel
+  std::uint32_t meeting = none;
+  std::uint32_t taken = 0, in_flight = 0, at_once = 1;
 };
 
 struct Rank {
-  const Schedule* schedule = nullptr;
+  const program::Program* program = nullptr;
+  const Plan* plan = nullptr;
   const Costs* costs = nullptr;
-  std::vector<TaskTimes>* times = nullptr;
+  const JobCosts::Pause* pause = nullptr;  // the next one
+  const JobCosts::Pause* last_pause = nullptr;
+  std::uint32_t pauses_at = none;  // the task of `pause`
+  std::vector<TaskTimes> times;
   std::vector<std::uint8_t> done;  // [task]
-  std::uint32_t cursor = 0;        // the next task the host issues
-  Instant host_clock{};            // when the host is free
-  std::uint32_t next_kernel = 0;   // candidate for the head of the stream
-  std::uint32_t kernel = none;     // the task the device (or the host itself) computes
+  std::vector<OnStream> streams;
+  std::vector<InChannel> channels;
+  std::uint32_t cursor = 0;      // the next task the host issues
+  Instant host_clock{};          // when the host is free
+  Instant wake{};                // the host's latest
+  std::uint32_t kernel = none;   // the task the device (or the host itself) computes
+  std::uint32_t halting = none;  // the task for which kernels stand still
   Activity computing;
-  std::vector<Queue> queues;                                   // [communicator]
-  std::uint32_t in_flight = 0;                                 // of all of them
-  std::array<std::uint32_t, side_streams.size()> next_side{};  // candidates for their heads
-  std::array<std::uint32_t, side_streams.size()> side{none, none, none};
-  std::uint32_t progress = 0;  // counts what ended or began, so that settling knows when to stop
-  bool active = false;         // counted in Engine::active_: a kernel is on its way
-  bool draining = false;       // its work is done, its last launch is not
-  bool fresh = false;    // what it computes began at this instant: no completion scheduled yet
-  bool touched = false;  // in Engine::touched_
-  std::array<Instant, 3 + side_streams.size()> wakes{};  // [Waker] the latest; spares double ones
+  bool look_again = false;  // at its host and all streams
+  bool active = false;      // a kernel is on its way
+  bool told = false;        // what Engine::flights_ knows of `active`
+  bool draining = false;    // its work is done, its last launch is not
+  bool fresh = false;       // what it computes began at this instant: no completion scheduled yet
+  bool touched = false;     // in Engine::touched_
 
-  /// The comm hook's task that runs aside now, if any; kernels stand still meanwhile.
-  std::uint32_t& aside() { return side[0]; }
+  const program::Task& task(std::uint32_t index) const { return program->tasks[index]; }
+  const WorkCost& cost(std::uint32_t index) const { return costs->works[task(index).work]; }
 
-  const WorkCost& cost(const Task& task) const { return costs->works[task.work]; }
+  void next_pause() { pauses_at = pause == last_pause ? none : pause->task; }
+  /// The host stands still.
+  void take_pause() {
+    host_clock += pause->length;
+    ++pause;
+    next_pause();
+  }
 };
 
-/// Who asked to be looked at again. Side streams follow.
-enum class Waker : std::uint8_t { host, kernel, collective, side };
+/// What costs tell of works besides how long they take: an entry for each.
+std::vector<Timeline::Detail> details_of(const Costs& costs) {
+  std::vector<Timeline::Detail> details;
+  details.reserve(costs.works.size());
+  for (const WorkCost& cost : costs.works)
+    details.push_back(
+        {cost.latency, cost.filling, cost.work, cost.last_launch, cost.choice, cost.take_up});
+  return details;
+}
 
 class Engine {
  public:
-  explicit Engine(std::span<const RankPlan> plans) : ranks_(plans.size()) {
-    timeline_.ranks.resize(plans.size());
-    std::size_t communicators = 1;
-    for (const RankPlan& plan : plans) {
-      at_once_ = std::max(at_once_, plan.schedule->collectives_at_once);
-      for (const Work& work : plan.schedule->works)
-        communicators = std::max<std::size_t>(communicators, work.communicator + 1U);
-    }
-    one_queue_ = communicators == 1;
-    find_sides(plans);
-    flights_.resize(communicators * static_cast<std::size_t>(at_once_));
-    for (Flight& flight : flights_) flight.task.assign(plans.size(), none);
-    for (std::size_t r = 0; r < plans.size(); ++r) {
+  Engine(const program::Job& job, const Plans& plans, const JobCosts& costs)
+      : job_(job),
+        costs_(costs),
+        plans_(plans),
+        classes_(classes_of(job, plans.channels, costs.of_rank)),
+        flights_(classes_.classes.size()) {
+    for (const RankClasses::Meeting& each : classes_.meetings) flights_.add_meeting(each.members);
+    ranks_.resize(classes_.classes.size());
+    for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
       Rank& rank = ranks_[r];
-      const Schedule& schedule = *plans[r].schedule;
-      rank.queues.resize(communicators);
-      rank.schedule = &schedule;
-      rank.costs = plans[r].costs;
-      timeline_.ranks[r].resize(schedule.tasks.size());
-      rank.times = &timeline_.ranks[r];
-      rank.done.assign(schedule.tasks.size(), 0);
+      rank.program = &job.programs[classes_.classes[r].program];
+      rank.plan = &plans_.of_program[classes_.classes[r].program];
+      rank.costs = &costs.kinds[classes_.classes[r].costs];
+      if (classes_.classes[r].costs < costs.pauses.size()) {
+        const std::vector<JobCosts::Pause>& pauses = costs.pauses[classes_.classes[r].costs];
+        rank.pause = pauses.data();
+        rank.last_pause = pauses.data() + pauses.size();
+        rank.next_pause();
+      }
+      rank.times.resize(rank.program->tasks.size());
+      rank.done.assign(rank.times.size(), 0);
+      for (const auto& tasks : rank.plan->of_stream) rank.streams.push_back({tasks.data()});
+      for (std::size_t c = 0; c < plans_.channels.size(); ++c) {
+        const std::uint32_t* first = rank.plan->of_channel[c].data();
+        rank.channels.push_back(*first == none ? InChannel{} : bound(r, plans_.channels[c], first));
+      }
     }
-    timeline_.details = details_of(*plans.front().costs);
   }
 
-  Timeline run() {
-    touch_all();
+  JobTimeline run() {
+    for (Rank& rank : ranks_) touch(rank);
     settle();
-    while (!queue_.empty()) {
-      now_ = queue_.next_instant();
+    while (!queue_.empty() || flights_.next() != Flights::never) {
+      now_ = flights_.next();
+      if (!queue_.empty()) now_ = std::min(now_, queue_.next_instant());
+      flights_.advance(now_);
+      take_ended();
       while (!queue_.empty() && queue_.next_instant() == now_) handle(queue_.pop());
       settle();
     }
-    for (const Rank& rank : ranks_) {
-      if (std::find(rank.done.begin(), rank.done.end(), 0) != rank.done.end())
-        throw std::invalid_argument(
-            "the schedules wait for each other for ever: not every rank issues the same "
-            "collectives");
-      for (const TaskTimes& at : *rank.times) timeline_.end = std::max(timeline_.end, at.end);
+    JobTimeline timeline;
+    timeline.events = events_;
+    for (const RankClasses::Class& each : classes_.classes)
+      timeline.details_of.push_back(each.costs);
+    for (const Costs& kind : costs_.kinds) timeline.details.push_back(details_of(kind));
+    timeline.class_of = std::move(classes_.of_rank);
+    for (Rank& rank : ranks_) {
+      if (std::ranges::find(rank.done, 0) != rank.done.end())
+        throw std::invalid_argument("the ranks of the job wait for each other for ever");
+      for (const TaskTimes& at : rank.times) timeline.end = std::max(timeline.end, at.end);
+      timeline.classes.push_back(std::move(rank.times));
     }
-    return std::move(timeline_);
+    return timeline;
   }
 
-  std::uint64_t events() const { return events_; }
-
  private:
+  /// Where a channel leads the ranks of a class.
+  InChannel bound(std::uint32_t rank, const Channel& channel, const std::uint32_t* first) {
+    const auto communicator = static_cast<std::size_t>(channel.communicator);
+    InChannel in;
+    in.next = first;
+    in.at_once = job_.communicators.at(communicator).at_once;
+    in.meeting = classes_.meeting_of[rank][communicator];
+    if (in.meeting == RankClasses::none)
+      throw std::invalid_argument("a rank communicates in a group that it is not in");
+    if (channel.with == Channel::With::group) return in;
+    const std::uint32_t peer =
+        classes_.meetings[in.meeting].members.at(static_cast<std::size_t>(channel.peer));
+    const bool sends = channel.with == Channel::With::to_peer;
+    const auto pair = sends ? std::pair(rank, peer) : std::pair(peer, rank);
+    const auto [found, added] = pairs_.try_emplace({channel.communicator, pair}, none);
+    if (added) found->second = flights_.add_meeting({pair.first, pair.second});
+    in.meeting = found->second;
+    return in;
+  }
+
   void handle(const Event& event) {
     ++events_;
+    Rank& rank = ranks_[event.rank];
     switch (event.kind) {
       case Event::Kind::wake:
-        return touch(ranks_[event.rank]);
+        return touch(rank);
       case Event::Kind::kernel_done:
-        if (Rank& rank = ranks_[event.rank]; event.generation == rank.computing.generation)
-          kernel_done(rank);
-        return;
-      case Event::Kind::collective_done:
-        if (Flight& flight = flights_[event.rank]; event.generation == flight.transfer.generation)
-          collective_done(flight);
+        if (event.generation == rank.computing.generation) kernel_done(rank);
         return;
       case Event::Kind::side_done:
-        return side_done(ranks_[event.rank], event.generation);
+        return side_done(rank, event.generation);
     }
+  }
+
+  void take_ended() {
+    for (const Flights::Member& member : flights_.ended) {
+      Rank& rank = ranks_[member.rank];
+      end(rank, member.task);
+      --rank.channels[rank.plan->channel[member.task]].in_flight;
+      --rank.streams[rank.task(member.task).stream].lanes;
+      ++events_;
+    }
+    flights_.ended.clear();
   }
 
   /// Starts everything that can start at `now_`, then sets the rates.
   void settle() {
-    // NOLINTNEXTLINE(modernize-loop-convert): it grows meanwhile
-    for (std::size_t i = 0; i < touched_.size(); ++i) {
+    for (std::size_t i = 0; i < touched_.size(); ++i) {  // it grows meanwhile
       Rank& rank = ranks_[touched_[i]];
-      std::uint32_t before;
-      do {
-        before = rank.progress;
-        advance_host(rank);
-        start_kernel(rank);
-        for (std::uint32_t c = 0; c < rank.queues.size(); ++c) arrive(rank, c);
-        for (const std::uint32_t s : sides_) start_side(rank, s);
-      } while (rank.progress != before);
+      while (begin_in_order(rank)) {
+      }
     }
     set_rates();
   }
 
+  /// The host's goes first, then the streams' by their numbers. True as soon as something ended
+  /// that took no time, or a stream may begin that was looked at before.
+  bool begin_in_order(Rank& rank) {
+    rank.look_again = false;
+    advance_host(rank);
+    for (std::uint32_t s = 1; s < rank.streams.size(); ++s)
+      while (advance(rank, s))
+        if (rank.look_again) return true;
+    return false;
+  }
+
   /// The host issues tasks until it has to wait or computes something itself.
   void advance_host(Rank& rank) {
-    const auto& tasks = rank.schedule->tasks;
-    while (rank.cursor < tasks.size()) {
-      const Task& task = tasks[rank.cursor];
-      TaskTimes& at = (*rank.times)[rank.cursor];
-      if (task.host_waits || task.stream == Stream::host) {
-        if (!ready(rank, task)) return;
-        for (const std::uint32_t earlier : rank.schedule->waits_for(task))
-          rank.host_clock = std::max(rank.host_clock, (*rank.times)[earlier].end);
-      }
-      const WorkCost& cost = rank.cost(task);
-      if (task.stream == Stream::host && cost.work > Duration::zero()) {
-        if (rank.kernel != none) return;
-        const Instant begin = rank.host_clock + cost.host;
-        if (begin > now_) return wake(rank, Waker::host, begin);
-        at.issued = rank.host_clock;
-        at.enqueued = at.start = now_;  // later than `begin` if the compute stream was busy
-        rank.kernel = rank.cursor;
-        compute(rank, cost.work);
-        return;
+    while (rank.cursor < rank.times.size()) {
+      const program::Task& task = rank.task(rank.cursor);
+      TaskTimes& at = rank.times[rank.cursor];
+      const WorkCost& cost = rank.costs->works[task.work];
+      if (task.stream == 0) {
+        if (!ready(rank, rank.cursor)) return;
+        for (const std::uint32_t earlier : rank.program->waits_for(rank.cursor))
+          rank.host_clock = std::max(rank.host_clock, rank.times[earlier].end);
+        if (cost.work > Duration::zero()) {
+          if (rank.kernel != none) return;
+          const bool pauses = rank.cursor == rank.pauses_at;
+          const Instant begin =
+              rank.host_clock + cost.host + (pauses ? rank.pause->length : Duration::zero());
+          if (begin > now_) {
+            wake(rank, rank.wake, begin);
+            return;
+          }
+          at.issued = rank.host_clock;
+          if (pauses) rank.take_pause();
+          at.enqueued = at.start = now_;  // later than `begin` if the device was busy
+          rank.kernel = rank.cursor;
+          compute(rank, cost.work);
+          return;
+        }
       }
       at.issued = rank.host_clock;
+      if (rank.cursor == rank.pauses_at) rank.take_pause();
       rank.host_clock += cost.host;
       at.enqueued = rank.host_clock;
-      if (task.stream == Stream::host) {
+      if (task.stream == 0) {
         at.start = at.issued;
         at.end = at.enqueued;
         rank.done[rank.cursor] = 1;
@@ -212,115 +265,81 @@ class Engine {
     }
   }
 
-  void start_kernel(Rank& rank) {
-    if (rank.kernel != none) return;
-    const std::uint32_t next = head(rank, rank.next_kernel, Stream::compute);
-    if (next == none) return;
-    const Task& task = rank.schedule->tasks[next];
-    if (!ready(rank, task)) return;
-    TaskTimes& at = (*rank.times)[next];
-    const WorkCost& cost = rank.cost(task);
-    const Instant launched = at.issued + cost.first_launch;
-    if (launched > now_) return wake(rank, Waker::kernel, launched);
+  /// The stream begins its next task, if that can begin; and says whether another may.
+  bool advance(Rank& rank, std::uint32_t stream) {
+    OnStream& on = rank.streams[stream];
+    const std::uint32_t next = *on.next;
+    if (next >= rank.cursor) return false;
+    const program::Stream& its = job_.streams[stream];
+    if (on.lanes == its.lanes) return false;
+    const std::uint16_t channel = rank.plan->channel[next];
+    if (channel == Plan::no_channel && !its.beside) return start_kernel(rank, stream, next);
+    if (!ready(rank, next)) return false;
+    const Instant taken_up = rank.times[next].enqueued + rank.cost(next).take_up;
+    if (taken_up > now_) return wake(rank, on.wake, taken_up);
+    if (channel == Plan::no_channel) {
+      if (its.halts && rank.halting != none) return false;
+      begin_beside(rank, next, its.halts);
+    } else {
+      InChannel& in = rank.channels[channel];
+      if (in.in_flight == in.at_once || next != *in.next) return false;
+      arrive(rank, in, next);
+    }
+    ++on.next;
+    ++on.lanes;
+    return true;
+  }
+
+  void arrive(Rank& rank, InChannel& in, std::uint32_t task) {
+    ++in.next;
+    ++in.in_flight;
+    rank.look_again = true;  // the next of the channel may stand on another stream
+    flights_.arrive(in.meeting, in.taken++, {index_of(rank), task}, rank.cost(task), now_);
+    for (const Flights::Member& member : flights_.begun) {
+      ranks_[member.rank].times[member.task].start = now_;
+      touch(ranks_[member.rank]);
+    }
+    flights_.begun.clear();
+  }
+
+  bool start_kernel(Rank& rank, std::uint32_t stream, std::uint32_t next) {
+    if (rank.kernel != none || !ready(rank, next)) return false;
+    OnStream& on = rank.streams[stream];
+    TaskTimes& at = rank.times[next];
+    const WorkCost& cost = rank.cost(next);
+    const Instant launched = at.enqueued - (cost.host - cost.first_launch);
+    if (launched > now_) return wake(rank, on.wake, launched);
     at.start = now_;
     rank.kernel = next;
-    rank.next_kernel = next + 1;
-    if (cost.work == Duration::zero()) return kernel_done(rank);
-    compute(rank, cost.work);
+    ++on.next;
+    ++on.lanes;
+    if (cost.work == Duration::zero())
+      kernel_done(rank);
+    else
+      compute(rank, cost.work);
+    return on.lanes < job_.streams[stream].lanes;
   }
 
-  /// A rank reaches its next collective; the last one to do so starts it for all.
-  void arrive(Rank& rank, std::uint32_t communicator) {
-    Queue& queue = rank.queues[communicator];
-    const auto most = static_cast<std::uint32_t>(at_once_);
-    if (queue.in_flight == most) return;
-    const std::uint32_t next = head(rank, queue.next, Stream::communication, communicator);
-    if (next == none) return;
-    const Task& task = rank.schedule->tasks[next];
-    if (!ready(rank, task)) return;
-    const Instant taken_up = (*rank.times)[next].enqueued + rank.costs->of(task).take_up;
-    if (taken_up > now_) return wake(rank, Waker::collective, taken_up);
-    if (!is_collective(task.operation)) {
-      if (rank.aside() != none) return;
-      queue.next = next + 1;
-      return begin_side(rank, 0, next);
-    }
-    // Work that runs aside on the thread that communicates takes the place of a collective.
-    if (rank.aside() != none) {
-      const Task& aside = rank.schedule->tasks[rank.aside()];
-      if (aside.stream == Stream::communication && queue_of(rank, aside) == communicator &&
-          queue.in_flight + 1 == most)
-        return;
-    }
-    queue.next = next + 1;
-    ++queue.in_flight;
-    ++rank.in_flight;
-    ++rank.progress;
-    Flight& flight = flight_of(communicator, queue.taken++);
-    flight.task[index_of(rank)] = next;
-    if (++flight.arrived < ranks_.size()) return;
-    Duration work{}, latency{};
-    flight.beside_compute = 1;
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      (*ranks_[r].times)[flight.task[r]].start = now_;
-      const WorkCost& theirs = ranks_[r].cost(ranks_[r].schedule->tasks[flight.task[r]]);
-      work = std::max(work, theirs.work);
-      latency = std::max(latency, theirs.latency);
-      flight.beside_compute =
-          std::max(flight.beside_compute, static_cast<double>(theirs.beside.communication));
-    }
-    flight.latency =
-        work > Duration::zero() ? std::min(1.0, in_seconds(latency) / in_seconds(work)) : 0;
-    flight.transferring = flight.fresh = true;
-    ++transferring_;
-    flight.transfer.begin(work, now_);
-    touch_all();
-  }
-
-  /// Where the `serial`-th collective of a communicator is under way, or now is.
-  Flight& flight_of(std::uint32_t communicator, std::uint32_t serial) {
-    Flight* free = nullptr;
-    for (Flight& each : flights_) {
-      if (each.arrived == 0)
-        free = &each;
-      else if (each.communicator == communicator && each.serial == serial)
-        return each;
-    }
-    free->communicator = communicator;
-    free->serial = serial;
-    return *free;
-  }
-
-  void start_side(Rank& rank, std::uint32_t side) {
-    if (rank.side[side] != none) return;
-    const std::uint32_t next = head(rank, rank.next_side[side], side_streams[side]);
-    if (next == none) return;
-    const Task& task = rank.schedule->tasks[next];
-    if (!ready(rank, task)) return;
-    const Instant launched = (*rank.times)[next].enqueued;
-    if (launched > now_)
-      return wake(rank, static_cast<Waker>(static_cast<std::uint32_t>(Waker::side) + side),
-                  launched);
-    rank.next_side[side] = next + 1;
-    begin_side(rank, side, next);
-  }
-
-  void begin_side(Rank& rank, std::uint32_t side, std::uint32_t task) {
-    rank.side[side] = task;
-    TaskTimes& at = (*rank.times)[task];
+  void begin_beside(Rank& rank, std::uint32_t index, bool halts) {
+    if (halts) rank.halting = index;
+    TaskTimes& at = rank.times[index];
     at.start = now_;
-    ++rank.progress;
-    const WorkCost& cost = rank.cost(rank.schedule->tasks[task]);
+    const WorkCost& cost = rank.cost(index);
     queue_.push(std::max(now_ + cost.work, at.enqueued + cost.last_launch),
-                {Event::Kind::side_done, index_of(rank), side});
+                {Event::Kind::side_done, index_of(rank), index});
     touch(rank);
   }
 
-  void side_done(Rank& rank, std::uint32_t side) {
-    (*rank.times)[rank.side[side]].end = now_;
-    rank.done[rank.side[side]] = 1;
-    rank.side[side] = none;
-    ++rank.progress;
+  void side_done(Rank& rank, std::uint32_t index) {
+    if (rank.halting == index) rank.halting = none;
+    --rank.streams[rank.task(index).stream].lanes;
+    end(rank, index);
+  }
+
+  void end(Rank& rank, std::uint32_t index) {
+    rank.times[index].end = now_;
+    rank.done[index] = 1;
+    rank.look_again = true;
     touch(rank);
   }
 
@@ -329,51 +348,35 @@ class Engine {
   void compute(Rank& rank, Duration work) {
     rank.computing.begin(work, now_);
     rank.fresh = true;
-    ++rank.progress;
-    set_active(rank, true);
+    rank.active = true;
   }
 
   void kernel_done(Rank& rank) {
-    const Task& task = rank.schedule->tasks[rank.kernel];
-    TaskTimes& at = (*rank.times)[rank.kernel];
-    touch(rank);
-    const Duration last_launch = rank.cost(task).last_launch;
-    if (task.stream == Stream::compute && now_ < at.enqueued + last_launch) {
+    const std::uint32_t index = rank.kernel;
+    const Duration last_launch = rank.cost(index).last_launch;
+    const bool is_hosts = rank.task(index).stream == 0;
+    const Instant launched = rank.times[index].enqueued + last_launch;
+    if (!is_hosts && now_ < launched) {
       // The host is behind: the last of these launches has not run yet. The short kernels of the
       // run and the gaps between them are spread over all of it, so to a collective it stays
       // active.
+      touch(rank);
       rank.draining = true;
-      set_active(rank, true);  // a run of no length never was
+      rank.active = true;  // a run of no length never was
       ++rank.computing.generation;
-      queue_.push(at.enqueued + last_launch,
-                  {Event::Kind::kernel_done, index_of(rank), rank.computing.generation});
+      queue_.push(launched, {Event::Kind::kernel_done, index_of(rank), rank.computing.generation});
       return;
     }
-    set_active(rank, false);
-    at.end = now_;
-    rank.done[rank.kernel] = 1;
-    if (task.stream == Stream::host) {
+    rank.active = false;
+    if (is_hosts) {
       rank.host_clock = now_;
       ++rank.cursor;
+    } else {
+      --rank.streams[rank.task(index).stream].lanes;
     }
     rank.kernel = none;
     rank.draining = false;
-    ++rank.progress;
-  }
-
-  void collective_done(Flight& flight) {
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      Rank& rank = ranks_[r];
-      (*rank.times)[flight.task[r]].end = now_;
-      rank.done[flight.task[r]] = 1;
-      flight.task[r] = none;
-      --rank.queues[flight.communicator].in_flight;
-      --rank.in_flight;
-    }
-    flight.arrived = 0;
-    flight.transferring = false;
-    --transferring_;
-    touch_all();
+    end(rank, index);
   }
 
   /// Sets how collectives and kernels slow each other from now on. Only the touched ranks, to which
@@ -382,12 +385,16 @@ class Engine {
     for (const std::uint32_t r : touched_) {
       Rank& rank = ranks_[r];
       rank.touched = false;
+      if (rank.active != rank.told) {
+        rank.told = rank.active;
+        flights_.computes(r, rank.told);
+      }
       if (!rank.active || rank.draining) continue;
       double slowdown = 1;
-      if (rank.aside() != none)
+      if (rank.halting != none)
         slowdown = standstill;
-      else if (rank.in_flight > 0)
-        slowdown = slowdown_beside_flights(r);
+      else if (flights_.stands(r))
+        slowdown = flights_.felt(r, rank.cost(rank.kernel));
       if (slowdown != rank.computing.slowdown)
         rank.computing.change(slowdown, now_);
       else if (!rank.fresh)
@@ -397,68 +404,7 @@ class Engine {
       queue_.push(rank.computing.end(), {Event::Kind::kernel_done, r, rank.computing.generation});
     }
     touched_.clear();
-    if (transferring_ == 0) return;
-    const double sharing = transferring_ > 1 ? transfers_slowed() : 1;
-    for (std::uint32_t f = 0; f < flights_.size(); ++f) {
-      Flight& flight = flights_[f];
-      if (!flight.transferring) continue;
-      double slowdown = active_ > 0 ? flight.beside_compute : 1;
-      slowdown *= flight.latency + (1 - flight.latency) * sharing;
-      if (slowdown != flight.transfer.slowdown)
-        flight.transfer.change(slowdown, now_);
-      else if (!flight.fresh)
-        continue;
-      flight.fresh = false;
-      queue_.push(flight.transfer.end(),
-                  {Event::Kind::collective_done, f, flight.transfer.generation});
-    }
-  }
-
-  /// How many times longer transfers take, so that the collectives under way together fill the link
-  /// and move no more: each fills it for the part of its time that is transfer, and these parts
-  /// must not be more than the whole. 1: they fit as they are.
-  double transfers_slowed() const {
-    // The filled parts fall with s and are convex in s, so Newton's steps from below never
-    // overshoot.
-    constexpr int most_steps = 20;
-    constexpr double close = 1e-13;
-    double s = 1;
-    for (int step = 0; step < most_steps; ++step) {
-      double filled = 0, slope = 0;
-      for (const Flight& each : flights_) {
-        if (!each.transferring) continue;
-        const double transfer = 1 - each.latency, time = each.latency + transfer * s;
-        if (transfer <= 0) continue;
-        filled += transfer / time;
-        slope -= transfer * transfer / (time * time);
-      }
-      if (filled <= 1 + close) break;
-      s += (filled - 1) / -slope;
-    }
-    return s;
-  }
-
-  /// How much slower this rank computes: the most that any collective it takes part in causes.
-  double slowdown_beside_flights(std::uint32_t r) const {
-    const Rank& rank = ranks_[r];
-    const std::vector<Task>& tasks = rank.schedule->tasks;
-    double slowdown = 1;
-    for (const Flight& flight : flights_) {
-      if (flight.task[r] == none) continue;
-      const Interference& beside = rank.cost(tasks[flight.task[r]]).beside;
-      const WorkCost& kernel = rank.cost(tasks[rank.kernel]);
-      slowdown = std::max<double>(
-          slowdown, flight.transferring
-                        ? compute_slowdown(beside, kernel.memory_fraction, kernel.launch_rate)
-                        : compute_slowdown(beside, 0));
-    }
-    return slowdown;
-  }
-
-  void set_active(Rank& rank, bool active) {
-    if (rank.active == active) return;
-    rank.active = active;
-    active_ += active ? 1 : -1;
+    flights_.settle(now_);
   }
 
   void touch(Rank& rank) {
@@ -467,92 +413,60 @@ class Engine {
     touched_.push_back(index_of(rank));
   }
 
-  void touch_all() {
-    for (Rank& rank : ranks_) touch(rank);
-  }
-
-  /// The next task of a stream that the host has issued, if any.
-  std::uint32_t head(const Rank& rank, std::uint32_t& next, Stream stream,
-                     std::uint32_t communicator = 0) const {
-    const auto& tasks = rank.schedule->tasks;
-    while (next < rank.cursor &&
-           (tasks[next].stream != stream || (stream == Stream::communication && !one_queue_ &&
-                                             queue_of(rank, tasks[next]) != communicator)))
-      ++next;
-    return next < rank.cursor ? next : none;
-  }
-
-  bool ready(const Rank& rank, const Task& task) const {
-    for (const std::uint32_t earlier : rank.schedule->waits_for(task))
+  static bool ready(const Rank& rank, std::uint32_t index) {
+    for (const std::uint32_t earlier : rank.program->waits_for(index))
       if (!rank.done[earlier]) return false;
     return true;
   }
 
-  /// The communicator in whose queue the task stands; 0 for every task that is not on the
-  /// communication stream.
-  static std::uint32_t queue_of(const Rank& rank, const Task& task) {
-    return rank.schedule->works[task.work].communicator;
-  }
-
-  /// Finds the side streams that are in use: most schedules have no tasks on them.
-  void find_sides(std::span<const RankPlan> plans) {
-    std::array<bool, all_streams.size()> used{};
-    for (const RankPlan& plan : plans)
-      for (const Task& task : plan.schedule->tasks)
-        used[static_cast<std::size_t>(task.stream)] = true;
-    for (std::uint32_t s = 0; s < side_streams.size(); ++s)
-      if (used[static_cast<std::size_t>(side_streams[s])]) sides_.push_back(s);
-  }
-
-  void wake(Rank& rank, Waker who, Instant at) {
-    Instant& latest = rank.wakes[static_cast<std::size_t>(who)];
-    if (latest == at) return;
+  /// The rank is looked at again. Nothing begins before: false.
+  bool wake(const Rank& rank, Instant& latest, Instant at) {
+    if (latest == at) return false;
     latest = at;
     queue_.push(at, {Event::Kind::wake, index_of(rank), 0});
+    return false;
   }
 
   std::uint32_t index_of(const Rank& rank) const {
     return static_cast<std::uint32_t>(&rank - ranks_.data());
   }
 
-  Timeline timeline_;
+  const program::Job& job_;
+  const JobCosts& costs_;
+  const Plans& plans_;
+  RankClasses classes_;
+  Flights flights_;
   std::vector<Rank> ranks_;
+  /// Of senders and receivers: (communicator, (sender, receiver)).
+  std::map<std::pair<std::int16_t, std::pair<std::uint32_t, std::uint32_t>>, std::uint32_t> pairs_;
   EventQueue<Event> queue_;
   std::uint64_t events_ = 0;
   Instant now_{};
   std::vector<std::uint32_t> touched_;  // ranks to look at before time goes on
-  int active_ = 0;                      // ranks that compute
-  int at_once_ = 1;                     // collectives of one communicator
-  bool one_queue_ = true;               // there is one communicator
-  std::vector<std::uint32_t> sides_;    // side streams that are used, as indices
-  std::vector<Flight> flights_;
-  int transferring_ = 0;  // of them
 };
+
+void check_costs(const program::Job& job, const JobCosts& costs) {
+  if (job.ranks() == 0) throw std::invalid_argument("there is no rank to simulate");
+  if (job.beside) throw std::invalid_argument("what runs beside a job is measured, not simulated");
+  const bool fits =
+      costs.of_rank.size() == job.ranks() &&
+      std::ranges::all_of(
+          costs.kinds, [&](const Costs& each) { return each.works.size() == job.works.size(); }) &&
+      std::ranges::all_of(costs.of_rank,
+                          [&](std::uint16_t each) { return each < costs.kinds.size(); });
+  if (!fits) throw std::invalid_argument("the costs are of another job");
+}
 
 }  // namespace
 
-Timeline simulate(std::span<const RankPlan> ranks, std::uint64_t* events) {
-  if (ranks.empty()) throw std::invalid_argument("there is no rank to simulate");
-  for (const RankPlan& rank : ranks) {
-    const Schedule& schedule = *rank.schedule;
-    if (rank.costs->works.size() != schedule.works.size())
-      throw std::invalid_argument("the costs are of another schedule");
-    if (schedule.rounds != 1 || schedule.background.size != Bytes{})
-      throw std::invalid_argument(
-          "rounds and all-reduces beside a step are measured, not simulated");
-    for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
-      for (const std::uint32_t earlier : schedule.waits_for(schedule.tasks[i]))
-        if (earlier >= i) throw std::invalid_argument("a task waits for a later one");
-  }
-  Engine engine(ranks);
-  Timeline timeline = engine.run();
-  if (events != nullptr) *events = engine.events();
-  return timeline;
+JobTimeline simulate(const program::Job& job, const JobCosts& costs) {
+  check_costs(job, costs);
+  return simulate(job, plans_of(job), costs);
 }
 
-Timeline simulate(const Schedule& schedule, const Costs& costs, std::uint64_t* events) {
-  const RankPlan plan{&schedule, &costs};
-  return simulate(std::span(&plan, 1), events);
+JobTimeline simulate(const program::Job& job, const Plans& plans, const JobCosts& costs) {
+  check_costs(job, costs);
+  return Engine(job, plans, costs).run();
 }
 
 }  // namespace ddpsim

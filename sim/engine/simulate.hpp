@@ -2,42 +2,54 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "model/cost/costs.hpp"
-#include "model/schedule/schedule.hpp"
-#include "model/timeline/timeline.hpp"
+#include "model/program/job.hpp"
+#include "model/timeline/job_timeline.hpp"
+#include "sim/engine/plan.hpp"
 
 namespace ddpsim {
 
-/// What a rank does, and how long that takes it. Both must outlive the simulation.
-struct RankPlan {
-  const Schedule* schedule = nullptr;
-  const Costs* costs = nullptr;
+/// How long a job's works take its ranks, which may differ.
+struct JobCosts {
+  /// The host stands still before it enqueues a task.
+  struct Pause {
+    std::uint32_t task = 0;
+    Duration length{};
+  };
+
+  std::vector<Costs> kinds;                  ///< each with an entry for every one of Job::works
+  std::vector<std::uint16_t> of_rank;        ///< [rank] index into `kinds`
+  std::vector<std::vector<Pause>> pauses{};  ///< [kind] by task; may end before `kinds` do
 };
 
-/// Runs one schedule per rank in virtual time.
+/// Runs a job in virtual time.
 ///
-/// Each rank has a host, a compute stream, a communication stream for every communicator, and side
-/// streams (Stream::aside, to_host, to_device). The host walks its tasks in order; a stream runs
-/// its tasks in order, each not before the host has enqueued its first launch and everything in
-/// `after` has ended, and it ends not before `last_launch` past the moment the host enqueued its
-/// last one. A rank computes one thing at a time: kernels on the compute stream and work of the
-/// host's own take turns. The k-th collective of a communicator is one operation of all ranks: it
-/// starts when the last rank arrives and ends for all at once. Of one communicator,
-/// Schedule::collectives_at_once may be under way; those under way at the same time, of any
-/// communicator, share the links: their transfers, not their latencies, take as many times longer
-/// as keeps all together from moving more than one transfer alone would. A rank that has arrived
-/// holds its SMs while it waits for the others. While a kernel and a collective are active on a
-/// rank both run slower by the collective's WorkCost::beside, re-evaluated whenever either starts
-/// or ends. A run of launches the host has not finished enqueueing counts as active to its end: its
-/// gaps are shorter than what a collective moves at a time.
+/// Each rank has a host, which walks its program in order: it enqueues the tasks of other streams,
+/// and does those of its own (stream 0) once what they wait for has ended. A stream begins its
+/// tasks in order, as many at a time as it has lanes, each not before everything in `after` has
+/// ended and the host has enqueued it: a kernel of the device its first launch, all else the whole
+/// and WorkCost::take_up besides. A kernel ends not before `last_launch` past the moment the host
+/// enqueued its last one.
 ///
-/// A collective is taken up no earlier than WorkCost::take_up after it was enqueued.
+/// What a task occupies follows from its action. A collective meets its group: it begins when the
+/// last member arrives and ends for all at once (flights.hpp). Those of a communicator begin in the
+/// order of issue, and at most `at_once` of them are under way. The k-th send of a pair of ranks
+/// meets the k-th receive. Everything else computes: on the host, and on streams that are not
+/// `beside`, one thing at a time; on a stream that is, at full speed. Where such a stream `halts`,
+/// the rank's kernels stand still meanwhile, and of these there is one at a time. Of what could
+/// begin at the same instant the host's goes first, then the streams' by their numbers. While a
+/// kernel and a collective are active on a rank both run slower by the collective's
+/// WorkCost::beside, re-evaluated whenever either starts or ends; a rank that has arrived holds its
+/// SMs while it waits for the others. A run of launches the host has not finished enqueueing counts
+/// as active to its end.
 ///
-/// Ranks that do the same may be given once: a single plan stands for all of them.
-/// Throws std::invalid_argument if the ranks issue different numbers of collectives, or tasks wait
-/// for later ones. `events`, if given, receives how many events were taken from the queue.
-Timeline simulate(std::span<const RankPlan> ranks, std::uint64_t* events = nullptr);
-Timeline simulate(const Schedule& schedule, const Costs& costs, std::uint64_t* events = nullptr);
+/// `plans`: plans_of(job), for who simulates a job more than once. Throws std::invalid_argument for
+/// costs of another job, a program that waits for a later task or
+/// is repeated (rounds, `beside`), a collective of a rank that is in no group, and ranks that wait
+/// for each other for ever.
+JobTimeline simulate(const program::Job& job, const JobCosts& costs);
+JobTimeline simulate(const program::Job& job, const Plans& plans, const JobCosts& costs);
 
 }  // namespace ddpsim

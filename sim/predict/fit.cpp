@@ -5,25 +5,24 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/build_schedule.hpp"
 #include "sim/predict/bisect.hpp"
 #include "sim/predict/fit_times.hpp"
 
 namespace ddpsim {
 namespace {
 
-/// A row and the schedule of its step, which is the same under every fit.
+/// A row and its step as planned, which is the same under every fit.
 struct FittedRow {
   explicit FittedRow(const CalibrationRow& calibration)
       : row(calibration.row),
         training(calibration.training),
         model(calibration.model),
-        schedule(build_schedule(model.works, training)) {}
+        planned(plan_step(model.works, training)) {}
 
   const MeasuredRow* row;
   const Training& training;
   const StepModel& model;
-  Schedule schedule;
+  PlannedStep planned;
 };
 
 std::optional<FittedRow> first(std::span<const CalibrationRow> rows, Strategy strategy) {
@@ -35,7 +34,7 @@ std::optional<FittedRow> first(std::span<const CalibrationRow> rows, Strategy st
 Duration predicted_step(const FittedRow& row, const Fit& fit) {
   CostModel costs = row.model.costs;
   apply(fit, costs);
-  return step_length(costs, row.schedule);
+  return step_length(costs, row.planned);
 }
 
 bool is_met(const FittedRow& row, const Fit& fit, double close) {
@@ -53,7 +52,7 @@ void note_unless_met(const FittedRow& row, Fit& fit, const char* what) {
 /// Between taking the whole latency away and twice what the step could hold.
 template <typename Excess>
 Duration fitted_overhead(const FittedRow& naive, Excess&& excess) {
-  const Step lawful = predict(naive.model.costs, naive.training, naive.schedule);
+  const Step lawful = predict(naive.model.costs, naive.training, naive.planned);
   if (lawful.metrics.collectives == 0) return {};
   Duration latency{};
   for (const Task& task : lawful.schedule.tasks)
@@ -113,8 +112,8 @@ void fit_call_overhead(const FittedRow& naive, Fit& fit) {
   const auto communication = [&](Duration overhead) {
     CostModel costs = naive.model.costs;
     costs.collective.call_overhead = overhead;
-    if (timer.covers.empty()) return communication_length(costs, naive.schedule);
-    return covered_length(predict(costs, naive.training, naive.schedule), timer.covers);
+    if (timer.covers.empty()) return communication_length(costs, naive.planned);
+    return covered_length(predict(costs, naive.training, naive.planned), timer.covers);
   };
   const Duration measured = timer.time;
   fit.call_overhead =
@@ -153,7 +152,7 @@ void fit_rest_of_step(const FittedRow& naive, Fit& fit) {
   const auto communication = [&](Duration overhead) {
     CostModel costs = naive.model.costs;
     costs.collective.call_overhead = overhead;
-    return communication_length(costs, naive.schedule);
+    return communication_length(costs, naive.planned);
   };
   const Duration fitted = communication(fit.call_overhead);
   note_slow_link(in_seconds(fitted) / in_seconds(communication({})), fit);

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "model/ddp/build_schedule.hpp"
 #include "sim/predict/predict.hpp"
 
 namespace ddpsim {
@@ -37,7 +36,7 @@ double factor_reaching(Duration measured, TimeAt&& time_at) {
 PassFactors fit_times(StepModel& model, const Training& training, const MeasuredTimes& times) {
   Training alone = training;
   alone.strategy = Strategy::none;
-  const Schedule schedule = build_schedule(model.works, alone);
+  const PlannedStep planned = plan_step(model.works, alone);
   PassFactors factors;
   const auto fit = [&](std::optional<Duration> measured, double PassFactors::*pass,
                        Duration StepMetrics::*time) {
@@ -47,7 +46,7 @@ PassFactors fit_times(StepModel& model, const Training& training, const Measured
       trial.*pass = factor;
       CostModel scaled = model.costs;
       scaled.passes.push_back(trial);
-      return predict(scaled, alone, schedule).metrics.*time;
+      return predict(scaled, alone, planned).metrics.*time;
     });
   };
   fit(times.forward, &PassFactors::forward, &StepMetrics::forward);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "model/ddp/build_schedule.hpp"
 #include "sim/predict/predict.hpp"
 
 namespace ddpsim {
@@ -26,7 +25,7 @@ bool trains(Operation operation) {
 /// Takes losses out of the costs of a step, one after the other.
 class Removal {
  public:
-  explicit Removal(const Schedule& none) {
+  explicit Removal(const program::Job& none) {
     for (const Work& work : none.works)
       if (!trains(work.operation)) kept_.push_back(work);
   }
@@ -34,11 +33,10 @@ class Removal {
   void remove(Loss loss) { removed_[static_cast<std::size_t>(loss)] = true; }
   bool has(Loss loss) const { return removed_[static_cast<std::size_t>(loss)]; }
 
-  void operator()(const Schedule& schedule, Costs& costs) const {
+  void operator()(const std::vector<Work>& works, Costs& costs) const {
     for (std::size_t w = 0; w < costs.works.size(); ++w) {
       if (has(Loss::launches)) costs.works[w].take_up = Duration::zero();
-      if (is_for_communication(schedule.works[w]))
-        cheapen(schedule.works[w].operation, costs.works[w]);
+      if (is_for_communication(works[w])) cheapen(works[w].operation, costs.works[w]);
     }
   }
 
@@ -79,9 +77,9 @@ class Removal {
 
 using Parts = std::array<Duration, all_losses.size()>;
 
-Schedule schedule_of_none(const StepModel& model, Training training) {
+PlannedStep plan_none(const StepModel& model, Training training) {
   training.strategy = Strategy::none;
-  return build_schedule(model.works, training);
+  return plan_step(model.works, training);
 }
 
 /// all_losses with what lies between interference and the rest in the opposite order.
@@ -117,16 +115,16 @@ Duration one_rank_step(const StepModel& model, Training training) {
   CostModel even = model.costs;
   even.make_ranks_even();
   even.least_step = training.least_step(1);
-  return step_length(even, schedule_of_none(model, std::move(training)));
+  return step_length(even, plan_none(model, std::move(training)));
 }
 
 StepLoss step_loss(const StepModel& model, const Step& step) {
-  const Schedule schedule = build_schedule(model.works, step.training);
-  const Schedule none = schedule_of_none(model, step.training);
+  const PlannedStep planned = plan_step(model.works, step.training);
+  const PlannedStep none = plan_none(model, step.training);
   StepLoss loss;
   loss.one_rank = one_rank_step(model, step.training);
   const auto parts_in = [&](const auto& order) {
-    Removal removal(none);
+    Removal removal(none.job);
     CostModel costs = model.costs;
     Parts parts{};
     Duration before = step.metrics.step;
@@ -137,7 +135,7 @@ StepLoss step_loss(const StepModel& model, const Step& step) {
       if (part == Loss::slowest_rank) costs.make_ranks_even();
       const Duration after = part == Loss::rest
                                  ? loss.one_rank
-                                 : std::min(before, step_length(costs, schedule, removal));
+                                 : std::min(before, step_length(costs, planned, removal));
       parts[static_cast<std::size_t>(part)] = before - after;
       before = after;
     }

@@ -6,84 +6,58 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/build_schedule.hpp"
 #include "model/schedule/variants.hpp"
-#include "sim/engine/simulate.hpp"
+#include "model/timeline/job_metrics.hpp"
 #include "sim/predict/fit_times.hpp"
+#include "sim/predict/schedule_times.hpp"
 #include "sim/predict/simulated_ranks.hpp"
 
 namespace ddpsim {
 namespace {
 
-constexpr std::size_t most_tasks = 10'000'000;  // of all ranks together
 constexpr std::chrono::hours longest_step{6};
 
-/// What the schedule's work costs a typical rank.
-Costs price(const CostModel& model, const Schedule& schedule, const CostChange& change) {
-  Costs costs = model.price(schedule);
-  if (change) change(schedule, costs);
-  return costs;
+JobTimeline checked_timeline(const PlannedStep& planned, const JobCosts& costs) {
+  const program::Job& job = planned.job;
+  for (std::size_t rank = 0; rank < job.ranks(); ++rank)
+    if (rank == 0 || costs.of_rank[rank] != costs.of_rank[rank - 1] ||
+        job.program_of[rank] != job.program_of[rank - 1])
+      check_length(total_seconds(job, costs, rank));
+  return simulate(job, planned.plans, costs);
 }
 
-void check_number(const std::vector<SimulatedRank>& ranks, const Schedule& schedule) {
-  if (schedule.tasks.size() * ranks.size() <= most_tasks) return;
-  throw std::invalid_argument(
-      fmt::format("a step of {} ranks with different work of {} tasks each is beyond what is "
-                  "simulated ({} tasks): take larger buckets",
-                  ranks.size(), schedule.tasks.size(), most_tasks));
+/// How long a step whose last task ends there waits for its next batches.
+Duration input_wait(Instant end, const CostModel& model) {
+  return std::max(Duration::zero(), Instant{model.least_step} - end);
 }
 
-/// `begins`: the first task of each step; none: it is one.
-void add_pauses(Schedule& schedule, Costs& costs, const RankException& exception,
-                std::span<const std::uint32_t> begins) {
-  const std::size_t tasks = schedule.tasks.size();
-  if (begins.empty()) add_pause(schedule, costs, exception.pause, exception.at, 0, tasks);
-  for (std::size_t step = 0; step < begins.size(); ++step)
-    add_pause(schedule, costs, exception.pause, exception.at, begins[step],
-              step + 1 < begins.size() ? begins[step + 1] : tasks);
+/// From its beginning until the next one's batches are there.
+Duration length(const JobTimeline& timeline, const CostModel& model) {
+  return (timeline.end + input_wait(timeline.end, model)).time_since_epoch();
 }
 
-/// Simulates every rank that differs from the others.
-Timeline simulate_different(const CostModel& model, const Schedule& schedule, const Costs& typical,
-                            const std::vector<SimulatedRank>& ranks, const CostChange& change,
-                            std::span<const std::uint32_t> begins) {
-  check_number(ranks, schedule);
-  const bool owners = different_ranks(schedule, model.ranks) > 1;
-  std::vector<Schedule> schedules;  // of ranks that have one of their own
-  std::vector<Costs> costs;
-  std::vector<RankPlan> plans;
-  schedules.reserve(ranks.size());
-  costs.reserve(ranks.size());
-  for (const SimulatedRank& rank : ranks) {
-    const bool pauses = rank.exception && rank.exception->pause > Duration::zero();
-    if (owners)
-      schedules.push_back(schedule_of_rank(schedule, rank.rank));
-    else if (pauses)
-      schedules.push_back(schedule);
-    const Schedule& its = owners || pauses ? schedules.back() : schedule;
-    costs.push_back(owners ? price(model, its, change) : typical);
-    if (rank.compute != 1)
-      costs.back() = slowed_down(its.works, its.synchronous, std::move(costs.back()), rank.compute);
-    if (pauses) add_pauses(schedules.back(), costs.back(), *rank.exception, begins);
-    if (rank.exception && begins.empty()) check_length(its, costs.back());
-    plans.push_back({&its, &costs.back()});
+/// For who asks for lengths alone.
+JobTimeline timeline_for_lengths(const CostModel& model, const PlannedStep& planned) {
+  const program::Job& job = planned.job;
+  const bool alone = slowest_rank_decides(model) && job.programs.size() == 1;
+  return checked_timeline(planned, alone ? price_as_slowest(model, job) : price(model, job));
+}
+
+/// The program's first task of each step that the schedule joins.
+std::vector<std::uint32_t> places_of(std::span<const std::uint32_t> begins,
+                                     const program::Program& program) {
+  std::vector<std::uint32_t> places;
+  std::uint32_t place = 0;
+  for (const std::uint32_t begin : begins) {
+    while (place < program.tasks.size() && program.tasks[place].deed < begin) ++place;
+    places.push_back(place);
   }
-  return simulate(plans);
-}
-
-/// `typical`: what the schedule's work costs a typical rank.
-Timeline simulate_priced(const CostModel& model, const Schedule& schedule, const Costs& typical,
-                         const CostChange& change = {},
-                         std::span<const std::uint32_t> begins = {}) {
-  const std::vector<SimulatedRank> ranks = simulated_ranks(model, schedule);
-  if (ranks.size() > 1) return simulate_different(model, schedule, typical, ranks, change, begins);
-  return simulate(schedule, typical);
+  return places;
 }
 
 }  // namespace
 
-void check_length(const Schedule& schedule, const Costs& costs) {
-  const double seconds = total_seconds(schedule, costs);
+void check_length(double seconds) {
   if (seconds > in_seconds(longest_step))
     throw std::invalid_argument(
         fmt::format("a step of {:.3g} hours is beyond what is simulated ({} hours): check batch, "
@@ -91,55 +65,28 @@ void check_length(const Schedule& schedule, const Costs& costs) {
                     seconds / 3600, longest_step.count()));
 }
 
-namespace {
-
-/// How long a step that ends with this timeline's last task waits for its next batches.
-Duration input_wait(const Timeline& timeline, const CostModel& costs) {
-  return std::max(Duration::zero(), Instant{costs.least_step} - timeline.end);
-}
-
-/// The next step begins once its batches are there.
-Timeline after_input(Timeline timeline, const CostModel& costs) {
-  timeline.end += input_wait(timeline, costs);
-  return timeline;
-}
-
-Timeline checked_timeline(const CostModel& costs, const Schedule& schedule,
-                          const CostChange& change = {}) {
-  const Costs typical = price(costs, schedule, change);
-  check_length(schedule, typical);
-  return simulate_priced(costs, schedule, typical, change);
-}
-
-/// For who asks for lengths alone.
-Timeline timeline_for_lengths(const CostModel& costs, const Schedule& schedule) {
-  if (!slowest_rank_decides(costs) || different_ranks(schedule, costs.ranks) > 1)
-    return after_input(checked_timeline(costs, schedule), costs);
-  Costs typical = costs.price(schedule);
-  check_length(schedule, typical);
-  return after_input(simulate(schedule, slowed_down(schedule.works, schedule.synchronous,
-                                                    std::move(typical), costs.slowest_rank)),
-                     costs);
-}
-
-}  // namespace
-
 bool slowest_rank_decides(const CostModel& costs) {
   return costs.slowest_rank > 1 && costs.ranks > 1 && costs.exceptions.empty() &&
          !costs.synchronous && !costs.interference.delays_launches();
 }
 
-Timeline simulate_ranks(const CostModel& costs, const Schedule& schedule,
+Timeline simulate_ranks(const CostModel& costs, const PlannedStep& planned,
                         std::span<const std::uint32_t> begins) {
-  return simulate_priced(costs, schedule, costs.price(schedule), {}, begins);
+  const program::Job& job = planned.job;
+  const std::vector<std::uint32_t> places = places_of(begins, job.programs.front());
+  const JobTimeline timeline = simulate(job, planned.plans, price(costs, job, {}, places));
+  return timeline_of(planned.schedule, job, timeline, simulated_ranks(costs, planned.schedule),
+                     costs);
 }
 
-Step predict(const CostModel& costs, const Training& training, Schedule schedule) {
-  Step step{training, std::move(schedule), {}, {}};
-  step.timeline = checked_timeline(costs, step.schedule);
-  const Duration wait = input_wait(step.timeline, costs);
+Step predict(const CostModel& costs, const Training& training, const PlannedStep& planned) {
+  const JobTimeline timeline = checked_timeline(planned, price(costs, planned.job));
+  const std::vector<SimulatedRank> ranks = simulated_ranks(costs, planned.schedule);
+  Step step{training, planned.schedule, {}, {}};
+  step.timeline = timeline_of(planned.schedule, planned.job, timeline, ranks, costs);
+  const Duration wait = input_wait(timeline.end, costs);
   step.timeline.end += wait;
-  if (different_ranks(step.schedule, costs.ranks) > 1)
+  if (planned.job.programs.size() > 1)
     step.schedule = schedule_of_rank(std::move(step.schedule), 0);
   step.metrics = measure(step.schedule, step.timeline);
   step.metrics.input_wait = wait;
@@ -147,23 +94,20 @@ Step predict(const CostModel& costs, const Training& training, Schedule schedule
   return step;
 }
 
-Duration step_length(const CostModel& costs, const Schedule& schedule) {
-  return timeline_for_lengths(costs, schedule).end.time_since_epoch();
+Duration step_length(const CostModel& costs, const PlannedStep& planned) {
+  return length(timeline_for_lengths(costs, planned), costs);
 }
 
-Duration step_length(const CostModel& costs, const Schedule& schedule, const CostChange& change) {
-  return after_input(checked_timeline(costs, schedule, change), costs).end.time_since_epoch();
+Duration step_length(const CostModel& costs, const PlannedStep& planned, const CostChange& change) {
+  return length(checked_timeline(planned, price(costs, planned.job, change)), costs);
 }
 
-Duration communication_length(const CostModel& costs, const Schedule& schedule) {
-  const Timeline timeline = timeline_for_lengths(costs, schedule);
-  if (different_ranks(schedule, costs.ranks) > 1)
-    return communication_of(schedule_of_rank(schedule, 0), timeline);
-  return communication_of(schedule, timeline);
+Duration communication_length(const CostModel& costs, const PlannedStep& planned) {
+  return communication_of(RankOfJob(planned.job, timeline_for_lengths(costs, planned), 0));
 }
 
 Step predict(const StepModel& model, const Training& training) {
-  return predict(model.costs, training, build_schedule(model.works, training));
+  return predict(model.costs, training, plan_step(model.works, training));
 }
 
 StepModel model_of(const Scenario& scenario) {

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 
 #include "model/scenario/scenario.hpp"
+#include "sim/engine/price.hpp"
+#include "sim/predict/planned_step.hpp"
 #include "sim/predict/step.hpp"
 #include "sim/predict/step_model.hpp"
 
@@ -15,12 +16,11 @@ namespace ddpsim {
 /// be slower (CostModel::slowest_rank), of that one beside them, or in the place of the one with
 /// the least work (simulated_ranks.hpp). Schedule and figures are those of a typical rank, or where
 /// ranks have different work of rank 0, but the step ends with the last rank's.
-/// Throws std::invalid_argument as build_schedule does, if there are too many different ranks, or
-/// if the step would be longer than six hours.
+/// Throws std::invalid_argument as plan_step does, or if the step would be longer than six hours.
 Step predict(const StepModel& model, const Training& training);
 
-/// The step of a schedule that was built for `training` from the works of a StepModel.
-Step predict(const CostModel& costs, const Training& training, Schedule schedule);
+/// A step that was planned for `training` from the works of a StepModel.
+Step predict(const CostModel& costs, const Training& training, const PlannedStep& planned);
 
 /// Is there a slower rank that decides how long a step is by itself? Of GPUs it does, if no rank is
 /// an exception: their hosts take alike, so it is never earlier than a typical one. Who simulates
@@ -33,22 +33,21 @@ bool slowest_rank_decides(const CostModel& costs);
 /// How long that step is, and how long it communicates: its StepMetrics::step and ::communication.
 /// Nothing else of it is worked out, so that fits may ask often; where slowest_rank_decides, that
 /// rank alone is simulated.
-Duration step_length(const CostModel& costs, const Schedule& schedule);
-Duration communication_length(const CostModel& costs, const Schedule& schedule);
+Duration step_length(const CostModel& costs, const PlannedStep& planned);
+Duration communication_length(const CostModel& costs, const PlannedStep& planned);
 
-/// Changes what a schedule's work costs a typical rank.
-using CostChange = std::function<void(const Schedule& schedule, Costs& costs)>;
-/// The length of the step after `change` was applied to the costs, for the ranks that `predict`
-/// simulates.
-Duration step_length(const CostModel& costs, const Schedule& schedule, const CostChange& change);
+/// The length of the step after `change` was applied to what its works cost a typical rank, for the
+/// ranks that `predict` simulates.
+Duration step_length(const CostModel& costs, const PlannedStep& planned, const CostChange& change);
 
 /// Time is counted in picoseconds, in 64 bits: far beyond any step, but not beyond every scenario.
-/// Throws std::invalid_argument if a step would be longer than six hours.
-void check_length(const Schedule& schedule, const Costs& costs);
+/// `seconds`: what a step takes on one stream. Throws std::invalid_argument if a step would be
+/// longer than six hours.
+void check_length(double seconds);
 
-/// Any schedule of such ranks. `begins`: the first task of each step that it joins; none: it is one
-/// step's. Throws std::invalid_argument if there are too many different ranks.
-Timeline simulate_ranks(const CostModel& costs, const Schedule& schedule,
+/// Any steps of such ranks as one. `begins`: the first task of each step that it joins; none: it is
+/// one step's.
+Timeline simulate_ranks(const CostModel& costs, const PlannedStep& planned,
                         std::span<const std::uint32_t> begins = {});
 
 /// The model of a scenario's steps, scaled to its measured `times` where it gives some.

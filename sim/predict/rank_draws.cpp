@@ -69,13 +69,13 @@ DrawnPace RankDraws::pace(std::uint64_t seed) const {
   return pace;
 }
 
-Duration working_length(CostModel& costs, const Schedule& schedule, const DrawnPace& pace) {
+Duration working_length(CostModel& costs, const PlannedStep& planned, const DrawnPace& pace) {
   costs.slowest_rank = pace.slowest / pace.typical;
   costs.least_step = Duration::zero();
   for (std::size_t i = 0; i < costs.exceptions.size(); ++i)
     costs.exceptions[i].compute = pace.exceptions.at(i) / pace.typical;
-  return step_length(costs, schedule, [&](const Schedule& of, Costs& typical) {
-    typical = slowed_down(of.works, of.synchronous, std::move(typical), pace.typical);
+  return step_length(costs, planned, [&](const std::vector<Work>& works, Costs& typical) {
+    typical = slowed_down(works, costs.synchronous, std::move(typical), pace.typical);
   });
 }
 

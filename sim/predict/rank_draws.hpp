@@ -46,6 +46,6 @@ class RankDraws {
 /// How long a step works in which the ranks have that pace, without its wait for batches. `costs`:
 /// of the same exceptions; their slowest rank, their least step and the exceptions' factors are
 /// changed. Throws as step_length does.
-Duration working_length(CostModel& costs, const Schedule& schedule, const DrawnPace& pace);
+Duration working_length(CostModel& costs, const PlannedStep& planned, const DrawnPace& pace);
 
 }  // namespace ddpsim

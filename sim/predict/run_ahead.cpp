@@ -64,7 +64,8 @@ RunAhead run_ahead(const StepModel& model, const ConsecutiveSteps& steps) {
   for (const std::int32_t kind : steps.sequence)
     schedules.push_back(&steps.kinds[static_cast<std::size_t>(kind)].schedule);
   const JoinedSteps joined = join_steps(schedules, DdpAverages::samples);
-  const Timeline timeline = simulate_ranks(model.costs, joined.schedule, joined.begins);
+  const Timeline timeline =
+      simulate_ranks(model.costs, PlannedStep(model.works, joined.schedule), joined.begins);
 
   RunAhead run;
   run.periods.reserve(joined.begins.size());

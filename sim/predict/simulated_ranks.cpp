@@ -25,9 +25,9 @@ std::vector<SimulatedRank> simulated_ranks(const std::vector<RankException>& exc
     all.push_back(one_of_them(first));
     left -= end - first;
   }
-  if (different > 1 && left == 0) all.erase(all.begin() + alike);
+  if (left == 0) all.erase(all.begin() + alike);
   if (slowest_rank <= 1 || ranks == 1) return all;
-  if (different == 1) {
+  if (different == 1 && left > 1) {
     all.push_back({0, slowest_rank, {}, true});
     return all;
   }

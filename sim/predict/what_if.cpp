@@ -1,6 +1,5 @@
 #include "sim/predict/what_if.hpp"
 
-#include "model/ddp/build_schedule.hpp"
 #include "sim/predict/predict.hpp"
 
 namespace ddpsim {
@@ -37,13 +36,13 @@ CostModel with(CostModel costs, Change change) {
 }
 
 std::vector<WhatIf> what_if(const StepModel& model, const Training& training) {
-  const Schedule schedule = build_schedule(model.works, training);
+  const PlannedStep planned = plan_step(model.works, training);
   const CostModel& costs = model.costs;
   std::vector<WhatIf> all;
   for (const Change change : all_changes) {
     if (change == Change::even_ranks && !costs.has_uneven_ranks()) continue;
     if (change == Change::no_exceptions && !costs.has_exceptions()) continue;
-    all.push_back({change, predict(with(costs, change), training, schedule).metrics.step});
+    all.push_back({change, predict(with(costs, change), training, planned).metrics.step});
   }
   return all;
 }

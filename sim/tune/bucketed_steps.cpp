@@ -69,7 +69,7 @@ void BucketedSteps::take_costs(double link_factor) {
   synchronous_ = works.device.synchronous;
   if (why_simulated_) return;
   const Costs costs = model_.costs.price(whole_);
-  check_length(whole_, costs);
+  check_length(total_seconds(whole_, costs));
   for (const SimulatedRank& rank : simulated_ranks(model_.costs, whole_))
     if (rank.compute != 1 || rank.exception || !slowest_rank_decides(model_.costs))
       compile(rank, costs);
@@ -128,7 +128,7 @@ void BucketedSteps::compile(const SimulatedRank& rank, const Costs& typical) {
   // A kernel stands at the same share of the computation, whatever the buckets.
   if (rank.exception && rank.exception->pause > Duration::zero())
     add_pause(schedule, costs, rank.exception->pause, rank.exception->at, 0, schedule.tasks.size());
-  if (rank.exception) check_length(schedule, costs);
+  if (rank.exception) check_length(total_seconds(schedule, costs));
   compile(schedule, costs);
 }
 

@@ -7,7 +7,6 @@
 #include "model/ddp/build_schedule.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "sim/engine/simulate.hpp"
-#include "sim/job/run_job.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucketed_steps.hpp"
 #include "sim/tune/tune.hpp"
@@ -74,21 +73,8 @@ Priced many_changes() {
   return priced;
 }
 
-/// Events of the queue per second.
+/// Events per second, of a job of 64 ranks that are alike.
 void engine_events(benchmark::State& state) {
-  const auto [schedule, costs] = many_changes();
-  std::uint64_t events = 0, all = 0;
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(simulate(schedule, costs, &events));
-    all += events;
-  }
-  state.counters["events/s"] =
-      benchmark::Counter(static_cast<double>(all), benchmark::Counter::kIsRate);
-}
-BENCHMARK(engine_events)->Unit(benchmark::kMillisecond);
-
-/// The same as a job of 64 ranks.
-void job_events(benchmark::State& state) {
   const auto [schedule, costs] = many_changes();
   program::Job job;
   job.streams = {{.name = "host"}, {.name = "compute"}, {"communication", true}};
@@ -115,7 +101,7 @@ void job_events(benchmark::State& state) {
   state.counters["events/s"] =
       benchmark::Counter(static_cast<double>(all), benchmark::Counter::kIsRate);
 }
-BENCHMARK(job_events)->Unit(benchmark::kMillisecond);
+BENCHMARK(engine_events)->Unit(benchmark::kMillisecond);
 
 /// One cs336-xl `bucketed` step, as a tuner would ask for it: works are found once, the rest is per
 /// call.
@@ -125,10 +111,9 @@ void build_and_simulate_xl(benchmark::State& state) {
   const Training training = with(scenario, Strategy::bucketed);
   std::size_t tasks = 0;
   for (auto _ : state) {
-    const Schedule schedule = build_schedule(model.works, training);
-    const Timeline timeline = simulate(schedule, model.costs.price(schedule));
-    tasks = schedule.tasks.size();
-    benchmark::DoNotOptimize(timeline.end);
+    const PlannedStep planned = plan_step(model.works, training);
+    benchmark::DoNotOptimize(step_length(model.costs, planned));
+    tasks = planned.schedule.tasks.size();
   }
   state.counters["tasks"] = static_cast<double>(tasks);
 }
@@ -146,6 +131,24 @@ void build_xl(benchmark::State& state) {
   }
 }
 BENCHMARK(build_xl)->Unit(benchmark::kMicrosecond);
+
+/// And as a job.
+void plan_xl(benchmark::State& state) {
+  const Scenario scenario = read_scenario(xl_scenario);
+  const StepModel model = model_of(scenario);
+  const Training training = with(scenario, Strategy::bucketed);
+  for (auto _ : state) benchmark::DoNotOptimize(plan_step(model.works, training).job.ranks());
+}
+BENCHMARK(plan_xl)->Unit(benchmark::kMicrosecond);
+
+/// Such a step that was planned before, as what-ifs and fits ask for it.
+void simulate_xl(benchmark::State& state) {
+  const Scenario scenario = read_scenario(xl_scenario);
+  const StepModel model = model_of(scenario);
+  const PlannedStep planned = plan_step(model.works, with(scenario, Strategy::bucketed));
+  for (auto _ : state) benchmark::DoNotOptimize(step_length(model.costs, planned));
+}
+BENCHMARK(simulate_xl)->Unit(benchmark::kMicrosecond);
 
 /// Full simulations of cs336-xl as the tuner makes them: another bucketing each time.
 void tuner_steps_xl(benchmark::State& state) {
@@ -187,23 +190,19 @@ BENCHMARK(tune_xl)->Unit(benchmark::kMillisecond);
 /// Sixty-four different ranks.
 void simulate_64_ranks(benchmark::State& state) {
   const Scenario scenario = read_scenario(xl_scenario);
-  const StepModel model = model_of(scenario);
-  const Schedule schedule = build_schedule(model.works, with(scenario, Strategy::bucketed));
-  std::vector<bool> on_device(schedule.works.size(), false);
-  for (const Task& task : schedule.tasks)
-    if (task.stream == Stream::compute) on_device[task.work] = true;
-  std::vector<Costs> costs(64, model.costs.price(schedule));
-  std::vector<RankPlan> ranks;
-  for (std::size_t r = 0; r < costs.size(); ++r) {
-    for (std::size_t w = 0; w < schedule.works.size(); ++w)
-      if (on_device[w]) costs[r].works[w].work += Duration{static_cast<std::int64_t>(1000 * r)};
-    ranks.push_back({&schedule, &costs[r]});
+  StepModel model = model_of(scenario);
+  model.works.device.ranks = 64;
+  const PlannedStep planned = plan_step(model.works, with(scenario, Strategy::bucketed));
+  const program::Job& job = planned.job;
+  JobCosts costs;
+  for (std::uint16_t rank = 0; rank < 64; ++rank) {
+    Costs& its = costs.kinds.emplace_back(model.costs.price(job.works, job.passes));
+    costs.of_rank.push_back(rank);
+    for (std::size_t w = 0; w < job.works.size(); ++w)
+      if (job.works[w].computes()) its.works[w].work += Duration{1000 * rank};
   }
-  std::uint64_t events = 0, all = 0;
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(simulate(ranks, &events));
-    all += events;
-  }
+  std::uint64_t all = 0;
+  for (auto _ : state) all += simulate(job, planned.plans, costs).events;
   state.counters["events/s"] =
       benchmark::Counter(static_cast<double>(all), benchmark::Counter::kIsRate);
 }

@@ -4,7 +4,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "sim/engine/simulate.hpp"
 #include "tests/sim/predict/fixtures.hpp"
 
 namespace ddpsim {
@@ -19,7 +18,7 @@ std::string chart_with(Operation operation) {
   script.add(fixtures::kernel(10ms));
   script.schedule.tasks.back().operation = operation;
   Step step;
-  step.timeline = simulate(script.schedule, script.costs);
+  step.timeline = fixtures::simulate(script);
   step.schedule = std::move(script.schedule);
   return timeline_chart({{"bucketed", &step}});
 }
@@ -39,11 +38,10 @@ TEST_CASE("the chart shows how long rank 0 waits for the end of the step", "[too
   fixtures::Script script;
   script.add(fixtures::kernel(10ms));
   script.add(fixtures::kernel(10ms));
-  const Costs slower = slowed_down(script.schedule.works, false, script.costs, 2);
+  fixtures::Script slower = script;
+  slower.costs = slowed_down(script.schedule.works, false, script.costs, 2);
   Step step;
-  const std::array plans{RankPlan{&script.schedule, &script.costs},
-                         RankPlan{&script.schedule, &slower}};
-  step.timeline = simulate(plans);
+  step.timeline = fixtures::simulate(std::array{script, slower});
   step.schedule = script.schedule;
   const std::string chart = timeline_chart({{"none", &step}});
   CHECK_THAT(

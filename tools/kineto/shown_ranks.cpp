@@ -31,11 +31,12 @@ class ExceptionalRanks {
     std::vector<ShownRank> shown;
     for (const SimulatedRank& each : simulated_) {
       const bool of_others = different_ == 1 && !each.exception;
-      if (of_others && each.slowest && last_ == first_) continue;
       const int rank = !of_others ? each.rank : each.slowest ? last_ : first_;
       std::string more;
       if (each.exception && each.exception->ranks > 1 && rank >= different_ - 1)
         more = fmt::format(" (and all of node {})", each.exception->node.value_or(0));
+      else if (of_others && last_ == first_)
+        more = "";
       else if (of_others && !each.slowest)
         more = " (and all others)";
       else if (each.slowest)

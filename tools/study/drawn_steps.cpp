@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "model/base/index.hpp"
-#include "model/ddp/build_schedule.hpp"
 #include "scenarios/reader/text/input_error.hpp"
+#include "sim/predict/planned_step.hpp"
 #include "sim/predict/rank_draws.hpp"
 #include "sim/tune/parallel.hpp"
 
@@ -38,26 +38,25 @@ std::vector<DrawnSteps> drawn_steps(const Comparison& run, int count,
         fmt::format("--seeds: expected a whole number from 1 to {}, got {}", most_seeds, count));
   const StepModel& model = run.priced.model;
   const RankDraws draws = draws_for(run.scenario, model.costs);
-  std::vector<Schedule> schedules;  // the first: without communication
+  std::vector<PlannedStep> planned;  // the first: without communication
   Training training = run.scenario.training;
   training.strategy = Strategy::none;
-  schedules.push_back(build_schedule(model.works, training));
-  for (const Step& each : run.compared)
-    schedules.push_back(build_schedule(model.works, each.training));
+  planned.push_back(plan_step(model.works, training));
+  for (const Step& each : run.compared) planned.push_back(plan_step(model.works, each.training));
   const double least_ms = in_ms(model.costs.least_step);
-  // [schedule][seed] in ms
-  std::vector<std::vector<double>> working(schedules.size(), std::vector<double>(at(count)));
+  // [planned][seed] in ms
+  std::vector<std::vector<double>> working(planned.size(), std::vector<double>(at(count)));
   std::vector<CostModel> of_thread(at(allowed_cores()), model.costs);
   std::atomic<int> done{0};
   parallel_for(at(count), allowed_cores(), [&](int thread, std::size_t step) {
     const DrawnPace pace = draws.pace(step + 1);
-    for (std::size_t s = 0; s < schedules.size(); ++s)
-      working[s][step] = in_ms(working_length(of_thread[at(thread)], schedules[s], pace));
+    for (std::size_t s = 0; s < planned.size(); ++s)
+      working[s][step] = in_ms(working_length(of_thread[at(thread)], planned[s], pace));
     ++done;
     if (thread == 0 && watch) watch(done);
   });
   std::vector<DrawnSteps> all;
-  for (std::size_t s = 1; s < schedules.size(); ++s) {
+  for (std::size_t s = 1; s < planned.size(); ++s) {
     DrawnSteps& drawn = all.emplace_back();
     for (std::size_t i = 0; i < at(count); ++i) {
       drawn.step_ms.push_back(std::max(working[s][i], least_ms));

@@ -104,11 +104,12 @@ void predict_all(Validation& validation, const std::vector<Training>& trainings,
                  const std::optional<MeasureKernels>& kernels) {
   validation.scenario.cluster =
       calibrated_cluster(validation.calibration, validation.scenario.cluster, ranks);
-  CostModel costs = model_of(validation.scenario).costs;
+  StepModel model = model_of(validation.scenario);
   for (std::size_t s = 0; s < trainings.size(); ++s) {
     ValidatedStep& step = validation.steps[s];
-    if (kernels) costs.backward_beside_hook = kernels->backward_beside(schedules[s].hook_state);
-    step.predicted = predict(costs, trainings[s], schedules[s]);
+    if (kernels)
+      model.costs.backward_beside_hook = kernels->backward_beside(schedules[s].hook_state);
+    step.predicted = predict(model.costs, trainings[s], PlannedStep(model.works, schedules[s]));
     step.predicted_parts = break_down(step.predicted.schedule, step.predicted.timeline);
     step.predicted_late = late_rank(validation.scenario, step.predicted);
   }

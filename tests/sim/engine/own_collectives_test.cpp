@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
-#include "sim/engine/simulate.hpp"
 #include "tests/model/cost/priced.hpp"
 #include "tests/model/ddp/schedule_story.hpp"
+#include "tests/sim/predict/fixtures.hpp"
 
 namespace ddpsim {
 
@@ -15,7 +15,7 @@ TEST_CASE("a step is longer by the network's own collectives, which nothing hide
     workload.collectives = std::move(collectives);
     const timed::Priced priced =
         timed::priced(workload, {timed::two_ranks()}, timed::training_of(strategy));
-    return simulate(priced.schedule, priced.costs).end.time_since_epoch();
+    return fixtures::simulate(priced.schedule, priced.costs).end.time_since_epoch();
   };
   // A ring of two ranks: a gather is one step of 1 ms and the bytes, a sum two steps of half of
   // them, at 1 GB/s.

@@ -6,8 +6,8 @@
 
 #include "sim/engine/simulate.hpp"
 #include "tests/sim/engine/random_schedules.hpp"
-#include "tests/sim/job/job_of_scripts.hpp"
-#include "tests/sim/job/slow_job_solver.hpp"
+#include "tests/sim/engine/slow_job_solver.hpp"
+#include "tests/sim/predict/fixtures.hpp"
 
 using namespace ddpsim;
 using namespace ddpsim::fixtures;

@@ -127,7 +127,7 @@ TEST_CASE("ranks that disagree about their collectives are refused", "[sim][simu
   const auto run = [](const Script& a, const Script& b) {
     return simulate(std::vector<Script>{a, b});
   };
-  CHECK_THROWS_WITH(run(one, none), Catch::Contains("not every rank issues the same collectives"));
+  CHECK_THROWS_WITH(run(one, none), Catch::Contains("wait for each other for ever"));
   CHECK_THROWS_AS(run(none, one), std::invalid_argument);
   CHECK_THROWS_AS(run(one, two), std::invalid_argument);
   CHECK_NOTHROW(run(two, two));

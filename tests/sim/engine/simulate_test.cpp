@@ -206,7 +206,7 @@ TEST_CASE("a step without tasks takes no time", "[sim][simulate]") {
 
 TEST_CASE("what could never run is refused", "[sim][simulate]") {
   SECTION("no rank") {
-    CHECK_THROWS_AS(simulate(std::span<const RankPlan>{}), std::invalid_argument);
+    CHECK_THROWS_AS(ddpsim::simulate(program::Job{}, JobCosts{}), std::invalid_argument);
   }
   SECTION("a task that waits for itself") {
     Script step;
@@ -221,28 +221,16 @@ TEST_CASE("what could never run is refused", "[sim][simulate]") {
   }
 }
 
-TEST_CASE("costs of another schedule are refused", "[sim][simulate]") {
-  Script one, two;
-  one.add(kernel(1ms));
-  two.add(kernel(1ms));
-  two.add(kernel(2ms));
-  CHECK_THROWS_WITH(simulate(one.schedule, two.costs), "the costs are of another schedule");
-  CHECK_THROWS_AS(simulate(two.schedule, one.costs), std::invalid_argument);
-  CHECK_THROWS_AS(simulate(one.schedule, Costs{}), std::invalid_argument);
-  // Of each rank.
-  const std::vector<RankPlan> ranks{{&one.schedule, &one.costs}, {&one.schedule, &two.costs}};
-  CHECK_THROWS_AS(simulate(ranks), std::invalid_argument);
-  CHECK_NOTHROW(simulate(two.schedule, two.costs));
-}
-
 TEST_CASE("what is only measured is refused", "[sim][simulate]") {
-  Script rounds, background;
-  rounds.add(kernel(1ms));
-  background.add(kernel(1ms));
-  rounds.schedule.rounds = 2;
-  background.schedule.background.size = Bytes{1};
-  CHECK_THROWS_WITH(simulate(rounds), Catch::Contains("are measured, not simulated"));
-  CHECK_THROWS_WITH(simulate(background), Catch::Contains("are measured, not simulated"));
+  Script step;
+  step.add(kernel(1ms));
+  ScriptedJob rounds(std::span(&step, 1)), beside(std::span(&step, 1));
+  rounds.job.programs.front().rounds = 2;
+  beside.job.beside.emplace();
+  CHECK_THROWS_WITH(ddpsim::simulate(rounds.job, rounds.costs),
+                    Catch::Contains("is measured, not simulated"));
+  CHECK_THROWS_WITH(ddpsim::simulate(beside.job, beside.costs),
+                    Catch::Contains("is measured, not simulated"));
 }
 
 TEST_CASE("a collective that is handed over is taken up later", "[sim][simulate]") {

@@ -222,6 +222,9 @@ TEST_CASE("which ranks are told apart", "[sim][exceptions]") {
   CHECK(told(simulated_ranks({slower(5, 1.3), node}, 1.2, 16, 1)) ==
         "0; 5 x 1.3; 8 x 1.5; 0 x 1.2, slowest");
   CHECK(told(simulated_ranks({slower(5, 1)}, 1, 16, 1)) == "0");  // it is as the others
+  // Where a single rank is no exception, or none.
+  CHECK(told(simulated_ranks({slower(1, 1.3)}, 1.2, 2, 1)) == "0 x 1.2, slowest; 1 x 1.3");
+  CHECK(told(simulated_ranks({slower(0, 1.3), slower(1, 2)}, 1.2, 2, 1)) == "0 x 1.3; 1 x 2.0");
   // Of three ranks with different work, the last like all that follow.
   CHECK(told(simulated_ranks({}, 1.2, 16, 3)) == "0; 1; 2 x 1.2, slowest");
   CHECK(told(simulated_ranks({slower(1, 1.3)}, 1.2, 16, 3)) == "0; 1 x 1.3; 2 x 1.2, slowest");
@@ -272,7 +275,7 @@ TEST_CASE("what exceptions cost is lost to the slowest rank", "[sim][exceptions]
   CHECK(loss.by(Loss::slowest_rank) == 18ms);
   CHECK(loss.by(Loss::transfer) == 3ms);
   CHECK(step_length(with(model.costs, Change::even_ranks),
-                    build_schedule(model.works, training_of(Strategy::flat))) == 21ms);
+                    plan_step(model.works, training_of(Strategy::flat))) == 21ms);
 }
 
 TEST_CASE("a step of an exception beyond six hours is refused", "[sim][exceptions]") {

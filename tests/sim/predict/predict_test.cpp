@@ -4,9 +4,10 @@
 #include <numeric>
 #include <vector>
 
+#include <optional>
+
 #include <catch2/catch.hpp>
 
-#include "model/ddp/build_schedule.hpp"
 #include "sim/predict/what_if.hpp"
 #include "sim/tune/bucketed_steps.hpp"
 #include "tests/sim/predict/fixtures.hpp"
@@ -60,7 +61,7 @@ TEST_CASE("no step is shorter than its batches take to be made", "[sim][predict]
   CHECK(step_of(model, Strategy::none) == 20ms);
   CHECK(step_of(model, Strategy::overlap) == 20ms);
   CHECK(step_of(model, Strategy::naive) == 21ms);  // it computes and sends for longer
-  CHECK(step_length(model.costs, build_schedule(model.works, timed::training_of(Strategy::none))) ==
+  CHECK(step_length(model.costs, plan_step(model.works, timed::training_of(Strategy::none))) ==
         20ms);
   CHECK(tuned() == std::max<Duration>(of_one_bucket, 20ms));
   model.costs.least_step = 30ms;
@@ -166,14 +167,14 @@ TEST_CASE("a schedule that is built already is predicted like the step it is of"
     StepModel model(workload, any_cluster(dice), Optimizer::sgd);
     if (dice.one_in(3)) model.costs.slowest_rank = 1.2;
     const Training training = any_training(dice, workload);
-    Schedule schedule;
+    std::optional<PlannedStep> planned;
     try {
-      schedule = build_schedule(model.works, training);
+      planned = plan_step(model.works, training);
     } catch (const std::invalid_argument&) {
       CHECK_THROWS_AS(predict(model, training), std::invalid_argument);
       continue;
     }
-    const Step built = predict(model.costs, training, schedule), whole = predict(model, training);
+    const Step built = predict(model.costs, training, *planned), whole = predict(model, training);
     REQUIRE(same(built.timeline, whole.timeline));
     ++built_ones;
     CHECK(built.metrics.step == whole.metrics.step);
@@ -181,7 +182,7 @@ TEST_CASE("a schedule that is built already is predicted like the step it is of"
     CHECK(built.metrics.wire == whole.metrics.wire);
     // Lengths alone, for which the slowest rank stands for all: but for what a typical rank's
     // kernels do to a collective while the slowest computes nothing.
-    const Duration length = step_length(model.costs, schedule);
+    const Duration length = step_length(model.costs, *planned);
     CHECK(in_us(length) == Approx(in_us(whole.metrics.step)).epsilon(0.05));
     shorter += in_us(length) < 0.995 * in_us(whole.metrics.step);
     CHECK(length <= whole.metrics.step);
@@ -191,7 +192,7 @@ TEST_CASE("a schedule that is built already is predicted like the step it is of"
     const CostModel faster = with(model.costs, Change::link_twice_as_fast);
     StepModel other = model;
     other.costs = faster;
-    REQUIRE(same(predict(faster, training, schedule).timeline, predict(other, training).timeline));
+    REQUIRE(same(predict(faster, training, *planned).timeline, predict(other, training).timeline));
     different += predict(other, training).metrics.step != whole.metrics.step;
   }
   CHECK(different > 80);

@@ -7,7 +7,6 @@
 #include <catch2/catch.hpp>
 
 #include "model/base/statistics.hpp"
-#include "model/ddp/build_schedule.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/sim/predict/random_trainings.hpp"
 
@@ -107,7 +106,7 @@ TEST_CASE("a step with an exception is as long as its drawn pace", "[sim][jitter
   slow.rank = 2;
   slow.compute = 1.5;
   model.costs.exceptions = {slow};
-  const Schedule none = build_schedule(model.works, training_of(Strategy::none));
+  const PlannedStep none = plan_step(model.works, training_of(Strategy::none));
   CHECK(working_length(model.costs, none, {1, 1.1, {2}}) == 36ms);
   CHECK(working_length(model.costs, none, {1, 2.5, {2}}) == 45ms);
   // All are twice as fast as by the costs, and the exception is as slow as these say.
@@ -116,7 +115,7 @@ TEST_CASE("a step with an exception is as long as its drawn pace", "[sim][jitter
 
 TEST_CASE("a rank by itself is longer and shorter", "[sim][jitter]") {
   StepModel model = layers(1);
-  const Schedule none = build_schedule(model.works, training_of(Strategy::none));
+  const PlannedStep none = plan_step(model.works, training_of(Strategy::none));
   const RankDraws draws({0.1, 0.05}, 1);
   std::vector<double> lengths;
   for (std::uint64_t seed = 1; seed <= 2'000; ++seed)
@@ -129,16 +128,16 @@ TEST_CASE("a rank by itself is longer and shorter", "[sim][jitter]") {
 TEST_CASE("a step of a drawn pace is the step of such a slowest rank", "[sim][jitter]") {
   StepModel model = layers(4);
   for (const Strategy strategy : {Strategy::none, Strategy::naive, Strategy::overlap}) {
-    const Schedule schedule = build_schedule(model.works, training_of(strategy));
+    const PlannedStep planned = plan_step(model.works, training_of(strategy));
     model.costs.slowest_rank = 1.25;
-    const Duration expected = step_length(model.costs, schedule);
+    const Duration expected = step_length(model.costs, planned);
     model.costs.slowest_rank = 1;
-    const Duration even = step_length(model.costs, schedule);
-    CHECK(working_length(model.costs, schedule, {1, 1.25, {}}) == expected);
-    CHECK(working_length(model.costs, schedule, {1, 1, {}}) == even);
+    const Duration even = step_length(model.costs, planned);
+    CHECK(working_length(model.costs, planned, {1, 1.25, {}}) == expected);
+    CHECK(working_length(model.costs, planned, {1, 1, {}}) == even);
   }
   // All ranks at half the time: 18 ms of computation become 9; three all-reduces of 1.5 ms stay.
-  const Schedule naive = build_schedule(model.works, training_of(Strategy::naive));
+  const PlannedStep naive = plan_step(model.works, training_of(Strategy::naive));
   CHECK(working_length(model.costs, naive, {0.5, 0.5, {}}) == 9ms + 3 * 1500us);
 }
 

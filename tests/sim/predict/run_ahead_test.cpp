@@ -33,6 +33,8 @@ struct HandMade {
       PricedTask task = kernel(time);
       task.operation = operation;
       script.work_of(script.add(task)) = timed_work(operation, time);
+      Task& added = script.schedule.tasks.back();
+      added.layer = added.kernel = 0;
     };
     pass(Operation::forward, forward);
     pass(Operation::backward, backward);
@@ -42,6 +44,9 @@ struct HandMade {
     if (waits) script.add(behind, {2});
     pass(Operation::optimizer, optimizer);
     Schedule& schedule = script.schedule;
+    schedule.ranks = 2;
+    schedule.buckets.front().parameters = {0};
+    schedule.buckets.front().in_place = true;
     if (waits) schedule.logged = {{0, 4}};
     return schedule;
   }
@@ -57,7 +62,7 @@ struct HandMade {
     ConsecutiveSteps steps;
     Step& step = steps.kinds.emplace_back();
     step.schedule = schedule();
-    step.timeline = simulate_ranks(model().costs, step.schedule);
+    step.timeline = simulate_ranks(model().costs, {model().works, step.schedule});
     step.metrics = measure(step.schedule, step.timeline);
     steps.sequence.assign(count, 0);
     steps.counts = {static_cast<std::int64_t>(count)};
@@ -123,7 +128,8 @@ TEST_CASE("an all-reduce that nobody waits for holds back the next one, and no k
   const JoinedSteps joined =
       join_steps(std::vector<const Schedule*>{&step, &step}, DdpAverages::samples);
   CHECK(joined.timer_reads.empty());  // no mark either
-  const Timeline timeline = simulate_ranks(unwaited.model().costs, joined.schedule);
+  const Timeline timeline =
+      simulate_ranks(unwaited.model().costs, {unwaited.model().works, joined.schedule});
   CHECK(work_of(timeline, 2) == Window{30ms, 80ms});
   CHECK(work_of(timeline, 4) == Window{35ms, 45ms});   // the second forward
   CHECK(work_of(timeline, 6) == Window{80ms, 130ms});  // its all-reduce: ready at 65

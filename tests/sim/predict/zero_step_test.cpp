@@ -74,14 +74,13 @@ TEST_CASE("R45: ranks that own no bucket are simulated once", "[sim][zero_step][
     const Step step = predict(model, training);
     CHECK(step.timeline.ranks.size() == static_cast<std::size_t>(std::min(ranks, 4)));
     const Schedule shared = build_schedule(model.works, training);
-    std::vector<Schedule> all;
-    for (int rank = 0; rank < ranks; ++rank) all.push_back(schedule_of_rank(shared, rank));
-    std::vector<Costs> costs;
-    for (const Schedule& each : all) costs.push_back(model.costs.price(each));
-    std::vector<RankPlan> plans;
-    for (std::size_t rank = 0; rank < all.size(); ++rank)
-      plans.push_back({&all[rank], &costs[rank]});
-    CHECK(step.timeline.end == simulate(plans).end);
+    std::vector<fixtures::Script> all(static_cast<std::size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) {
+      fixtures::Script& each = all[static_cast<std::size_t>(rank)];
+      each.schedule = schedule_of_rank(shared, rank);
+      each.costs = model.costs.price(each.schedule);
+    }
+    CHECK(step.timeline.end == fixtures::simulate(all).end);
   }
 }
 

@@ -21,7 +21,6 @@ struct Plan {
   static constexpr std::uint32_t no_task = ~std::uint32_t{0};
   static constexpr std::uint16_t no_channel = 0xffff;
 
-  const program::Program* program = nullptr;
   std::vector<std::vector<std::uint32_t>> of_stream;   ///< [stream] its tasks; behind them no_task
   std::vector<std::vector<std::uint32_t>> of_channel;  ///< [channel] the same
   std::vector<std::uint16_t> channel;                  ///< [task] index into Plans::channels

@@ -1,30 +1,12 @@
-// Jobs in virtual time: as schedules on all ranks, and over groups, peers and ranks that differ.
+// Jobs in virtual time, over groups, peers and ranks that differ.
 #include <catch2/catch.hpp>
 
 #include "tests/sim/engine/random_schedules.hpp"
-#include "tests/sim/job/job_of_scripts.hpp"
+#include "tests/sim/predict/fixtures.hpp"
 
 using namespace ddpsim;
 using namespace ddpsim::fixtures;
 using namespace std::chrono_literals;
-
-TEST_CASE("a job of schedules takes their times, to the tick", "[sim][run_job]") {
-  Dice dice(71);
-  for (int round = 0; round < 600; ++round) {
-    CAPTURE(round);
-    Shape shape;
-    shape.ranks = 1 + round % 5;
-    shape.synchronous = round / 5 % 3 == 0;
-    shape.interference = round / 15 % 2 == 0;
-    shape.communicators = 1 + round / 30 % 3;
-    shape.collectives_at_once = 1 + round / 90 % 2;
-    shape.handover = dice.one_in(2);
-    const std::vector<Script> scripts = random_schedules(dice, shape);
-    const ScriptedJob scripted(scripts);
-    const Timeline timeline = scripted.by_schedule(ddpsim::simulate(scripted.job, scripted.costs));
-    REQUIRE(same(timeline, fixtures::simulate(scripts)));
-  }
-}
 
 namespace {
 

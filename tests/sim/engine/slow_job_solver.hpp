@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/job/run_job.hpp"
+#include "sim/engine/simulate.hpp"
 
 namespace ddpsim::fixtures {
 

@@ -1,4 +1,4 @@
-#include "sim/job/flights.hpp"
+#include "sim/engine/flights.hpp"
 
 #include <algorithm>
 

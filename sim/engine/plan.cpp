@@ -1,4 +1,4 @@
-#include "sim/job/plan.hpp"
+#include "sim/engine/plan.hpp"
 
 #include <algorithm>
 #include <map>
@@ -58,7 +58,6 @@ Plan plan_of(const program::Job& job, const program::Program& program, const Cha
   if (program.rounds != 1)
     throw std::invalid_argument("a program that is repeated is measured, not simulated");
   Plan plan;
-  plan.program = &program;
   plan.of_stream.resize(job.streams.size());
   plan.of_channel.resize(channels.all().size());
   plan.channel.resize(program.tasks.size());

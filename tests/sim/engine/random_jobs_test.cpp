@@ -9,7 +9,7 @@
 #include "model/program/text.hpp"
 #include "tests/model/program/random_job.hpp"
 #include "tests/sim/engine/random_schedules.hpp"
-#include "tests/sim/job/slow_job_solver.hpp"
+#include "tests/sim/engine/slow_job_solver.hpp"
 
 namespace ddpsim {
 namespace {
