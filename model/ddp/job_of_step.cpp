@@ -22,7 +22,7 @@ struct Copies {
   std::vector<bool> concatenated;  ///< [bucket]
 };
 
-/// Where a schedule's tasks came to lie in a program, told one after the other: each at its place; of
+/// Where a schedule's tasks came to lie in a program, told one after the other: each at its place;
 /// one that is left out, at those of the tasks that it waited for.
 class Places {
  public:

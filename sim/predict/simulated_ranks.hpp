@@ -20,9 +20,10 @@ struct SimulatedRank {
 ///
 /// Where all have the same work the first is a typical rank, which is no exception even if rank 0
 /// is one; then come the exceptions, a rank for each, and then the slowest of the others, if there
-/// is one. Where a single rank is no exception that one is the slowest, and the first. Where they have different work rank r is at r, exception or not. Behind these come the
-/// exceptions among the ranks with the same work. The slowest is the last that is no exception,
-/// which has the least work.
+/// is one. Where a single rank is no exception that one is the slowest, and the first. Where they
+/// have different work rank r is at r, exception or not. Behind these come the exceptions among the
+/// ranks with the same work. The slowest is the last that is no exception, which has the least
+/// work.
 std::vector<SimulatedRank> simulated_ranks(const std::vector<RankException>& exceptions,
                                            double slowest_rank, int ranks, int different);
 std::vector<SimulatedRank> simulated_ranks(const CostModel& costs, const Schedule& schedule);

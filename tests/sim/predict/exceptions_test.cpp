@@ -250,6 +250,23 @@ TEST_CASE("R45: an exception with ZeRO's hooks is slow in its own work", "[sim][
   CHECK(many.metrics.step > predict(layers_with(nobody_differs, 64), training).metrics.step);
 }
 
+TEST_CASE("a slower rank holds back its own group of post_local_sgd alone", "[sim][exceptions]") {
+  Training local = two_buckets();
+  local.comm_hook.kind = CommHookKind::post_local_sgd;
+  local.comm_hook.post_local_sgd.subgroup = 2;
+  local.iteration = 1002;  // in which groups of two reduce, and models are not averaged
+  const Step usual = predict(layers_with(nobody_differs, 4), local);
+  const auto starts = [&](const RankException& exception, const Training& training) {
+    return predict(layers_with({exception}, 4), training).metrics.buckets[0].start;
+  };
+  // Rank 0's partner, and a rank of the other group.
+  CHECK(starts(slower(1, 2), local) > usual.metrics.buckets[0].start);
+  CHECK(starts(slower(3, 2), local) == usual.metrics.buckets[0].start);
+  CHECK(starts(slower(3, 2), two_buckets()) == starts(slower(1, 2), two_buckets()));
+  // The step ends with the slow rank, which computes 36 ms.
+  CHECK(predict(layers_with({slower(3, 2)}, 4), local).metrics.step > 36ms);
+}
+
 TEST_CASE("why names the rank for which a bucket waits", "[sim][exceptions]") {
   const auto last_ranks = [](const StepModel& model) {
     std::vector<int> ranks;

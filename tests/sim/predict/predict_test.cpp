@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
-#include <vector>
-
 #include <optional>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
