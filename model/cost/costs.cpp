@@ -25,8 +25,7 @@ Costs slowed_down(const std::vector<Work>& works, bool synchronous, Costs costs,
 std::size_t kernel_at(const Schedule& schedule, const Costs& costs, double at, std::size_t begin,
                       std::size_t end) {
   const auto computes = [&](const Task& task) {
-    return (task.stream == Stream::compute || task.stream == Stream::host) &&
-           costs.of(task).work > Duration::zero();
+    return is_training(task.operation) && costs.of(task).work > Duration::zero();
   };
   Duration all{}, so_far{};
   for (std::size_t t = begin; t < end; ++t)

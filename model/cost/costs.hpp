@@ -34,8 +34,8 @@ struct Costs {
 /// not its launches, its copies to and from the host, or what its communication threads do.
 Costs slowed_down(const std::vector<Work>& works, bool synchronous, Costs costs, double factor);
 
-/// The kernel by which the share `at` of all that the tasks [begin, end) compute is enqueued: with
-/// 0 the first, with 1 the last; `end` if they compute nothing.
+/// The kernel by which the share `at` of what the network and its optimizer compute in the tasks
+/// [begin, end) is enqueued: with 0 the first, with 1 the last; `end` if they compute nothing.
 std::size_t kernel_at(const Schedule& schedule, const Costs& costs, double at, std::size_t begin,
                       std::size_t end);
 

@@ -65,7 +65,7 @@ class Translator {
     for (std::uint32_t t = 0; t < schedule_.tasks.size(); ++t) {
       const ddpsim::Task& task = schedule_.tasks[t];
       if (task.micro_batch != micro_batch_) begin_micro_batch(task.micro_batch);
-      job_.own.deeds.push_back({action_of(t, task), origin_of(task)});
+      job_.own.deeds.push_back({action_of(t, task), origin_of(schedule_, task)});
     }
     wait_ = static_cast<std::uint32_t>(job_.own.deeds.size());
     job_.own.deeds.push_back({Wait{}, {}});
@@ -362,55 +362,6 @@ class Translator {
   }
 
   // --- Actions -----------------------------------------------------------------------------------
-
-  Origin origin_of(const ddpsim::Task& task) const {
-    Origin origin;
-    switch (traits_of(task.operation).pass) {
-      case OperationTraits::Pass::forward:
-        origin.pass = Pass::forward;
-        break;
-      case OperationTraits::Pass::backward:
-        origin.pass = Pass::backward;
-        break;
-      case OperationTraits::Pass::optimizer:
-        origin.pass = Pass::optimizer;
-        break;
-      case OperationTraits::Pass::none:
-        break;
-    }
-    switch (schedule_.work_of(task).message) {
-      case Message::gradients:
-      case Message::sparse_shape:
-      case Message::sparse_indices:
-      case Message::sparse_values:
-        break;
-      case Message::buffers:
-        origin.purpose = Purpose::buffers;
-        break;
-      case Message::parameters:
-        origin.purpose = Purpose::parameters;
-        break;
-      case Message::own:
-        origin.purpose = Purpose::network;
-        break;
-      case Message::bucket_indices:
-      case Message::bucket_lengths:
-      case Message::used_map:
-      case Message::active_ranks:
-      case Message::early_end:
-      case Message::buffer_source:
-      case Message::will_sync:
-        origin.purpose = Purpose::note;
-        break;
-    }
-    if (task.step != nobody && task.operation != Operation::wait && !is_collective(task.operation))
-      origin.purpose = Purpose::hook;
-    origin.layer = task.layer;
-    origin.kernel = task.kernel;
-    origin.parameter = task.parameter;
-    origin.group = task.bucket;
-    return origin;
-  }
 
   Action action_of(std::uint32_t index, const ddpsim::Task& task) {
     if (task.step != nobody && task.operation != Operation::wait && !is_collective(task.operation))
@@ -728,6 +679,54 @@ class Translator {
 };
 
 }  // namespace
+
+Origin origin_of(const Schedule& schedule, const ddpsim::Task& task) {
+  Origin origin;
+  switch (traits_of(task.operation).pass) {
+    case OperationTraits::Pass::forward:
+      origin.pass = Pass::forward;
+      break;
+    case OperationTraits::Pass::backward:
+      origin.pass = Pass::backward;
+      break;
+    case OperationTraits::Pass::optimizer:
+      origin.pass = Pass::optimizer;
+      break;
+    case OperationTraits::Pass::none:
+      break;
+  }
+  switch (schedule.work_of(task).message) {
+    case Message::gradients:
+    case Message::sparse_shape:
+    case Message::sparse_indices:
+    case Message::sparse_values:
+      break;
+    case Message::buffers:
+      origin.purpose = Purpose::buffers;
+      break;
+    case Message::parameters:
+      origin.purpose = Purpose::parameters;
+      break;
+    case Message::own:
+      origin.purpose = Purpose::network;
+      break;
+    case Message::bucket_indices:
+    case Message::bucket_lengths:
+    case Message::used_map:
+    case Message::active_ranks:
+    case Message::early_end:
+    case Message::buffer_source:
+    case Message::will_sync:
+      origin.purpose = Purpose::note;
+      break;
+  }
+  if (task.step != nobody && !is_collective(task.operation)) origin.purpose = Purpose::hook;
+  origin.layer = task.layer;
+  origin.kernel = task.kernel;
+  origin.parameter = task.parameter;
+  origin.group = task.bucket;
+  return origin;
+}
 
 Job job_of(const Schedule& schedule, const StepWorks& works) {
   return Translator(schedule, works).run();

@@ -141,6 +141,12 @@ static_assert([] {  // does not compile while collective_of lacks a collective o
 constexpr bool is_transfer(Operation operation) {
   return traits_of(operation).kind == OperationTraits::Kind::transfer;
 }
+/// A kernel of the network or of its optimizer, which every strategy has.
+constexpr bool is_training(Operation operation) {
+  return operation == Operation::forward || operation == Operation::backward ||
+         operation == Operation::optimizer;
+}
+
 constexpr bool is_kernel(Operation operation) {
   return traits_of(operation).kind == OperationTraits::Kind::kernel;
 }

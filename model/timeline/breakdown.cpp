@@ -19,31 +19,37 @@ Duration claim(BusySpans& taken, BusySpans wanted) {
   return total_length(taken) - before;
 }
 
+/// Does it only wait, or say that a gradient is there?
+bool only_marks(const program::Action& action) {
+  const auto* call = std::get_if<program::Call>(&action);
+  return std::holds_alternative<program::Wait>(action) ||
+         (call != nullptr && call->what == program::Call::What::hook);
+}
+
 }  // namespace
 
-Breakdown break_down(const Schedule& schedule, const Timeline& timeline, int rank) {
-  const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
+Breakdown break_down(const program::Job& job, const JobTimeline& timeline, std::size_t of) {
+  const RankOfJob rank(job, timeline, of);
   const Instant zero{};
   BusySpans computing, communicating, waiting;
-  // When a communicator could take its next collective: the first of its threads to be free.
-  std::map<int, std::vector<Instant>> threads;
-  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
-    const Task& task = schedule.tasks[i];
-    const TaskTimes& at = times[i];
-    if (is_collective(task.operation)) {
-      auto& ends = threads[schedule.work_of(task).communicator];
-      ends.resize(static_cast<std::size_t>(schedule.collectives_at_once));
+  // When a stream could take its next collective: the first of its lanes to be free.
+  std::map<int, std::vector<Instant>> lanes;
+  for (std::size_t i = 0; i < rank.times.size(); ++i) {
+    const program::Task& task = rank.program.tasks[i];
+    const TaskTimes& at = rank.times[i];
+    if (rank.communicates(task)) {
+      auto& ends = lanes[task.stream];
+      ends.resize(job.streams[task.stream].lanes);
       Instant& free = *std::min_element(ends.begin(), ends.end());
       Instant arrived = std::max(at.enqueued, free);
-      for (const std::uint32_t earlier : schedule.waits_for(task))
-        arrived = std::max(arrived, times[earlier].end);
+      for (const std::uint32_t earlier : rank.program.waits_for(i))
+        arrived = std::max(arrived, rank.times[earlier].end);
       if (arrived < at.start) waiting.emplace_back(arrived, at.start);
       if (at.start < at.end) communicating.emplace_back(at.start, at.end);
       free = at.end;
-    } else if (is_transfer(task.operation)) {
+    } else if (rank.moves(task)) {
       if (at.start < at.end) communicating.emplace_back(at.start, at.end);
-    } else if (at.start < at.end && task.operation != Operation::hook &&
-               task.operation != Operation::wait) {
+    } else if (at.start < at.end && !only_marks(rank.action_of(task))) {
       computing.emplace_back(at.start, at.end);
     }
   }

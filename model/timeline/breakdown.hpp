@@ -1,7 +1,6 @@
 #pragma once
 
-#include "model/schedule/schedule.hpp"
-#include "model/timeline/timeline.hpp"
+#include "model/timeline/job_timeline.hpp"
 
 namespace ddpsim {
 
@@ -15,6 +14,6 @@ struct Breakdown {
 
 /// Every instant of the step, from zero to the end of the timeline, is given to the first line
 /// above that holds. Predicted or measured.
-Breakdown break_down(const Schedule& schedule, const Timeline& timeline, int rank = 0);
+Breakdown break_down(const program::Job& job, const JobTimeline& timeline, std::size_t rank);
 
 }  // namespace ddpsim

@@ -16,23 +16,25 @@ void add_edges(std::vector<Edge>& edges, const TaskTimes& times) {
   edges.emplace_back(times.end, -1);
 }
 
-}  // namespace
-
-bool only_copies(const Task& task) {
-  if (task.operation == Operation::copy_in) return task.divisor == 1;
-  return task.operation == Operation::copy_out || task.operation == Operation::copy_to_host ||
-         task.operation == Operation::copy_to_device;
+/// Does the task only copy memory of the device, and compute nothing? (A copy into a bucket usually
+/// divides on the way.)
+bool only_copies(const RankOfJob& rank, const program::Task& task) {
+  const Operation operation = rank.job.works[task.work].operation;
+  if (operation == Operation::copy_out) return true;
+  const auto* scale = std::get_if<program::Scale>(&rank.action_of(task));
+  return operation == Operation::copy_in && scale != nullptr && scale->factor == 1;
 }
 
-BusyOverlap busy_overlap(const Schedule& schedule, const Timeline& timeline, int rank) {
-  const std::vector<TaskTimes>& times = timeline.ranks[static_cast<std::size_t>(rank)];
+}  // namespace
+
+BusyOverlap busy_overlap(const RankOfJob& rank) {
   std::vector<Edge> collectives, kernels;
-  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
-    const Task& task = schedule.tasks[i];
-    if (is_collective(task.operation))
-      add_edges(collectives, times[i]);
-    else if (is_kernel(task.operation) && !only_copies(task))
-      add_edges(kernels, times[i]);
+  for (std::size_t i = 0; i < rank.times.size(); ++i) {
+    const program::Task& task = rank.program.tasks[i];
+    if (rank.communicates(task))
+      add_edges(collectives, rank.times[i]);
+    else if (is_kernel(rank.job.works[task.work].operation) && !only_copies(rank, task))
+      add_edges(kernels, rank.times[i]);
   }
   std::sort(collectives.begin(), collectives.end());
   std::sort(kernels.begin(), kernels.end());

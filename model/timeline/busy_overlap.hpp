@@ -1,13 +1,8 @@
 #pragma once
 
-#include "model/schedule/schedule.hpp"
-#include "model/timeline/timeline.hpp"
+#include "model/timeline/job_timeline.hpp"
 
 namespace ddpsim {
-
-/// Does the task only copy memory of the device, and compute nothing? (A copy into a bucket usually
-/// divides on the way.)
-bool only_copies(const Task& task);
 
 /// Collectives beside kernels on one rank, as a profiler's trace shows them.
 struct BusyOverlap {
@@ -26,6 +21,6 @@ struct BusyOverlap {
 /// differs from `overlap_ratio` (metrics.hpp), which asks how much longer the step is: a collective
 /// that runs beside kernels and slows them counts here as overlapped.
 /// Source: Holistic Trace Analysis, analyzers/communication_analysis.py.
-BusyOverlap busy_overlap(const Schedule& schedule, const Timeline& timeline, int rank = 0);
+BusyOverlap busy_overlap(const RankOfJob& rank);
 
 }  // namespace ddpsim

@@ -15,17 +15,6 @@ void append(BusySpans& busy, const TaskTimes& at) {
 
 }  // namespace
 
-BusySpans busy_spans(const Schedule& schedule, const std::vector<TaskTimes>& times) {
-  BusySpans busy;
-  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
-    const Task& task = schedule.tasks[i];
-    if ((task.stream == Stream::compute || task.stream == Stream::host) &&
-        schedule.work_of(task).computes())
-      append(busy, times[i]);
-  }
-  return busy;
-}
-
 BusySpans busy_spans(const RankOfJob& rank) {
   BusySpans busy;
   for (std::size_t i = 0; i < rank.times.size(); ++i)

@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "model/schedule/schedule.hpp"
 #include "model/timeline/job_timeline.hpp"
 
 namespace ddpsim {
@@ -11,9 +10,6 @@ namespace ddpsim {
 /// When the stream on which kernels run was busy: pairs of start and end, in order; no two touch
 /// each other.
 using BusySpans = std::vector<std::pair<Instant, Instant>>;
-
-/// The busy spans of one rank; `times`: [task].
-BusySpans busy_spans(const Schedule& schedule, const std::vector<TaskTimes>& times);
 
 BusySpans busy_spans(const RankOfJob& rank);
 

@@ -4,8 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/schedule/schedule.hpp"
-#include "model/timeline/timeline.hpp"
+#include "model/timeline/job_timeline.hpp"
 
 namespace ddpsim {
 
@@ -32,9 +31,8 @@ struct DdpStatistics {
   bool operator==(const DdpStatistics&) const = default;
 };
 
-/// The logger's figures of the last micro-batch; none if it sees no step (Schedule::logged).
-std::optional<DdpStatistics> ddp_statistics(const Schedule& schedule, const Timeline& timeline,
-                                            int rank = 0);
+/// The logger's figures of the last micro-batch; none if it sees no step (program::Mark).
+std::optional<DdpStatistics> ddp_statistics(const RankOfJob& rank);
 
 /// The logger's averages, in its whole nanoseconds: avg = (x + avg (k - 1)) / k, where k counts
 /// every sample, also those that lack a figure.

@@ -10,4 +10,11 @@ RankOfJob::RankOfJob(const program::Job& of, const JobTimeline& timeline, std::s
                   ? nullptr
                   : &timeline.details[timeline.details_of[timeline.class_of[rank]]]) {}
 
+std::vector<std::size_t> first_ranks(const JobTimeline& timeline) {
+  std::vector<std::size_t> first(timeline.classes.size());
+  for (std::size_t rank = timeline.class_of.size(); rank-- > 0;)
+    first[timeline.class_of[rank]] = rank;
+  return first;
+}
+
 }  // namespace ddpsim

@@ -43,6 +43,17 @@ struct RankOfJob {
   bool computes(const program::Task& task) const {
     return !job.streams[task.stream].beside && job.works[task.work].computes();
   }
+  /// Is it a collective, a send or a receive?
+  bool communicates(const program::Task& task) const {
+    return program::communicator_of(action_of(task)) != nobody;
+  }
+  /// A copy between the memory of the device and the host's?
+  bool moves(const program::Task& task) const {
+    return std::holds_alternative<program::Move>(action_of(task));
+  }
 };
+
+/// The first rank of each class.
+std::vector<std::size_t> first_ranks(const JobTimeline& timeline);
 
 }  // namespace ddpsim

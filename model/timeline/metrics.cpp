@@ -2,92 +2,261 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 
+#include "model/base/index.hpp"
 #include "model/timeline/busy_spans.hpp"
 #include "model/timeline/step_parts.hpp"
 
 namespace ddpsim {
 namespace {
 
-Bound bound_of(const Schedule& schedule, const Timeline& timeline, int rank) {
-  BoundShares shares;
-  for (const CriticalPiece& piece : critical_path(schedule, timeline, rank)) {
-    const Task& task = schedule.tasks[piece.task];
-    const bool tells =
-        task.bucket == nobody && schedule.work_of(task).message != Message::parameters;
-    if (piece.on_host)
-      shares.add(Bound::launch, piece.length);
-    else if (is_transfer(task.operation))
-      shares.add(Bound::bandwidth, piece.length);
-    else if (!is_collective(task.operation))
-      shares.add_kernel(piece.length, timeline.detail_of(task));
-    else if (tells)
-      shares.add(Bound::latency, piece.length);
-    else
-      shares.add_collective(piece.length, timeline.detail_of(task));
+using program::Origin;
+using program::Pass;
+using program::Purpose;
+
+bool waits(const program::Action& action) {
+  return std::holds_alternative<program::Wait>(action);
+}
+
+class Measuring {
+ public:
+  explicit Measuring(const RankOfJob& rank) : rank_(rank), busy_(busy_spans(rank)) {
+    std::int32_t groups = 0;
+    for (const program::Task& task : rank.program.tasks)
+      groups = std::max(groups, rank.origin_of(task).group + 1);
+    metrics_.buckets.resize(at(groups));
+    copied_.resize(at(groups), -1);
+    sent_.resize(at(groups), -1);
+    ready_.resize(rank.program.tasks.size());
+    for (const program::Mark& mark : rank.program.marks)
+      if (mark.kind == program::Mark::Kind::ready) ready_[mark.task] = mark.of;
   }
-  return shares.largest();
-}
 
-/// What the network itself sends is part of its passes, under every strategy, `none` too: it is not
-/// the step's communication.
-bool counts_as_communication(const Schedule& schedule, const Task& task) {
-  return (is_collective(task.operation) || is_transfer(task.operation)) &&
-         schedule.work_of(task).message != Message::own;
-}
-
-/// When kernels ran or a collective was under way.
-BusySpans busy_or_communicating(const Schedule& schedule, const std::vector<TaskTimes>& times) {
-  BusySpans all = busy_spans(schedule, times);
-  for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
-    if (is_collective(schedule.tasks[i].operation)) all.emplace_back(times[i].start, times[i].end);
-  return united(std::move(all));
-}
-
-/// Adds to each bucket what its last micro-batch's copies to the host and back are exposed.
-void add_host_copies(const Schedule& schedule, const std::vector<TaskTimes>& times,
-                     std::vector<BucketTimes>& buckets) {
-  const auto copies_bucket = [](const Task& task) {
-    return task.bucket != nobody && is_transfer(task.operation);
-  };
-  if (std::none_of(schedule.tasks.begin(), schedule.tasks.end(), copies_bucket)) return;
-  std::vector<int> last_micro_batch(buckets.size());
-  for (const Task& task : schedule.tasks)
-    if (copies_bucket(task))
-      last_micro_batch[static_cast<std::size_t>(task.bucket)] = task.micro_batch;
-  const BusySpans occupied = busy_or_communicating(schedule, times);
-  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
-    const Task& task = schedule.tasks[i];
-    if (!copies_bucket(task) ||
-        task.micro_batch != last_micro_batch[static_cast<std::size_t>(task.bucket)])
-      continue;
-    BucketTimes& bucket = buckets[static_cast<std::size_t>(task.bucket)];
-    const Duration waited = idle_within(occupied, times[i].start, times[i].end);
-    bucket.exposed += waited;
-    bucket.host_copies += waited;
+  StepMetrics run(Instant end) {
+    metrics_.step = end.time_since_epoch();
+    const auto& tasks = rank_.program.tasks;
+    for (std::uint32_t i = 0; i < tasks.size(); ++i) {
+      passes_.begin(tasks[i].micro_batch);
+      add(i);
+    }
+    passes_.put_into(metrics_);
+    metrics_.communication = communication_of(rank_);
+    add_host_copies();
+    metrics_.bound = bound_of();
+    return std::move(metrics_);
   }
-}
 
-/// What a collective adds to the figures: its bytes, and the times of its bucket.
-void add_collective(const Schedule& schedule, const std::vector<TaskTimes>& times,
-                    const BusySpans& busy, std::size_t index, const CollectiveChoice& choice,
-                    StepMetrics& metrics) {
-  const Task& task = schedule.tasks[index];
-  const TaskTimes& at = times[index];
-  metrics.wire += schedule.work_of(task).payload;
-  ++metrics.collectives;
-  if (task.bucket == nobody) return;
-  BucketTimes& bucket = metrics.buckets[static_cast<std::size_t>(task.bucket)];
-  const Duration waited = idle_within(busy, at.start, at.end);
-  if (!begins_bucket(schedule, task)) {
-    bucket.end = at.end;
-    bucket.exposed += waited;
-    return;
+ private:
+  void add(std::uint32_t index) {
+    const program::Task& task = rank_.program.tasks[index];
+    const Origin& origin = rank_.origin_of(task);
+    const program::Action& action = rank_.action_of(task);
+    const TaskTimes& times = rank_.times[index];
+    const bool communicates = rank_.communicates(task);
+    if (origin.purpose == Purpose::hook) {
+      if (!waits(action)) metrics_.comm_hook += times.end - times.start;
+      return;
+    }
+    switch (origin.pass) {
+      case Pass::forward:
+        return passes_.forward(times);
+      case Pass::backward:
+        return passes_.backward(times);
+      case Pass::optimizer:
+        return passes_.optimizer(times);
+      case Pass::none:
+        if (communicates && origin.purpose != Purpose::network) add_collective(index);
+    }
   }
-  bucket = {at.issued, at.start, at.end, waited, {}, choice};
-  if (task.gradient != nobody) bucket.ready = times[static_cast<std::size_t>(task.gradient)].end;
-}
+
+  void add_collective(std::uint32_t index) {
+    const program::Task& task = rank_.program.tasks[index];
+    const TaskTimes& times = rank_.times[index];
+    const std::int32_t group = rank_.origin_of(task).group;
+    metrics_.wire += rank_.job.works[task.work].payload;
+    ++metrics_.collectives;
+    if (group == nobody) return;
+    BucketTimes& bucket = metrics_.buckets[at(group)];
+    const Duration waited = idle_within(busy_, times.start, times.end);
+    if (sent_[at(group)] == task.micro_batch) {
+      bucket.end = times.end;
+      bucket.exposed += waited;
+      return;
+    }
+    sent_[at(group)] = task.micro_batch;
+    bucket = {times.issued, times.start, times.end, waited, {}, rank_.detail_of(task).choice};
+    if (ready_[index]) bucket.ready = rank_.times[*ready_[index]].end;
+  }
+
+  void add_host_copies() {
+    const auto& tasks = rank_.program.tasks;
+    std::vector<std::uint32_t> copies;
+    for (std::uint32_t i = 0; i < tasks.size(); ++i) {
+      const std::int32_t group = rank_.origin_of(tasks[i]).group;
+      if (group == nobody || !rank_.moves(tasks[i])) continue;
+      copies.push_back(i);
+      copied_[at(group)] = tasks[i].micro_batch;
+    }
+    if (copies.empty()) return;
+    BusySpans occupied = busy_;
+    for (std::uint32_t i = 0; i < tasks.size(); ++i)
+      if (rank_.communicates(tasks[i]))
+        occupied.emplace_back(rank_.times[i].start, rank_.times[i].end);
+    occupied = united(std::move(occupied));
+    for (const std::uint32_t i : copies) {
+      const std::int32_t group = rank_.origin_of(tasks[i]).group;
+      if (tasks[i].micro_batch != copied_[at(group)]) continue;
+      const Duration waited = idle_within(occupied, rank_.times[i].start, rank_.times[i].end);
+      metrics_.buckets[at(group)].exposed += waited;
+      metrics_.buckets[at(group)].host_copies += waited;
+    }
+  }
+
+  Bound bound_of() const {
+    BoundShares shares;
+    for (const CriticalPiece& piece : critical_path(rank_)) {
+      const program::Task& task = rank_.program.tasks[piece.task];
+      const Purpose purpose = rank_.origin_of(task).purpose;
+      if (piece.on_host)
+        shares.add(Bound::launch, piece.length);
+      else if (rank_.moves(task))
+        shares.add(Bound::bandwidth, piece.length);
+      else if (!rank_.communicates(task))
+        shares.add_kernel(piece.length, rank_.detail_of(task));
+      else if (purpose == Purpose::gradients || purpose == Purpose::parameters)
+        shares.add_collective(piece.length, rank_.detail_of(task));
+      else
+        shares.add(Bound::latency, piece.length);
+    }
+    return shares.largest();
+  }
+
+  const RankOfJob& rank_;
+  BusySpans busy_;
+  StepMetrics metrics_;
+  PassTimes passes_;
+  std::vector<int> sent_, copied_;                   ///< [group] the latest micro-batch that did
+  std::vector<std::optional<std::uint32_t>> ready_;  ///< [task] what made its input ready
+};
+
+/// Walks back from the end: each time to whatever held up the beginning of this.
+class CriticalPath {
+ public:
+  explicit CriticalPath(const RankOfJob& rank) : rank_(rank) {
+    const auto& tasks = rank.program.tasks;
+    std::vector<std::vector<std::uint32_t>> on_stream(rank.job.streams.size());
+    before_.reserve(tasks.size());
+    for (std::uint32_t i = 0; i < tasks.size(); ++i) {
+      before_.push_back(before(i, on_stream[tasks[i].stream]));
+      on_stream[tasks[i].stream].push_back(i);
+      if (rank.times[i].end >= rank.times[task_].end) task_ = i;
+    }
+  }
+
+  std::vector<CriticalPiece> run() {
+    if (rank_.program.tasks.empty()) return {};
+    on_host_ = only_on_host(task_);
+    while (on_host_ ? back_on_host() : back_on_device()) {
+    }
+    std::ranges::reverse(path_);
+    return std::move(path_);
+  }
+
+ private:
+  static constexpr std::uint32_t nothing = ~std::uint32_t{0};
+
+  bool is_hosts(std::uint32_t task) const { return rank_.program.tasks[task].stream == 0; }
+  bool only_on_host(std::uint32_t task) const {
+    return is_hosts(task) && !rank_.computes(rank_.program.tasks[task]);
+  }
+  Instant host_end(std::uint32_t task) const {
+    return is_hosts(task) ? rank_.times[task].end : rank_.times[task].enqueued;
+  }
+
+  /// The task before it on its stream; where several are under way, the last to have ended by then.
+  std::uint32_t before(std::uint32_t task, const std::vector<std::uint32_t>& earlier) const {
+    if (earlier.empty()) return nothing;
+    if (rank_.job.streams[rank_.program.tasks[task].stream].lanes == 1) return earlier.back();
+    constexpr std::size_t most_overlapping = 64;
+    std::uint32_t found = nothing;
+    const auto& times = rank_.times;
+    for (const std::uint32_t each :
+         std::span(earlier).last(std::min(earlier.size(), most_overlapping)))
+      if (times[each].end <= times[task].start &&
+          (found == nothing || times[each].end >= times[found].end))
+        found = each;
+    return found;
+  }
+
+  void add(bool on_host, Duration length) { path_.push_back({task_, on_host, length}); }
+
+  /// To what the host waited for last: a task of another stream, or its own previous one. False:
+  /// there is none.
+  bool back_on_host() {
+    const TaskTimes& at = rank_.times[task_];
+    add(true, (first_launch_ ? std::min(at.start, at.enqueued) : at.enqueued) - at.issued);
+    first_launch_ = false;
+    std::uint32_t cause = nothing;
+    Instant free = task_ == 0 ? Instant::min() : host_end(task_ - 1);
+    if (is_hosts(task_))
+      for (const std::uint32_t earlier : rank_.program.waits_for(task_))
+        if (rank_.times[earlier].end >= free) {
+          cause = earlier;
+          free = rank_.times[earlier].end;
+        }
+    if (cause != nothing) {
+      task_ = cause;
+      on_host_ = only_on_host(task_);
+      return true;
+    }
+    if (task_ == 0) return false;
+    --task_;
+    on_host_ = !is_hosts(task_) || only_on_host(task_);
+    return true;
+  }
+
+  /// To the latest of three events: what it waits for had ended, the task before it on its stream
+  /// had ended, the host had launched it. (A measured task begins a little later than any of them.)
+  bool back_on_device() {
+    const program::Task& task = rank_.program.tasks[task_];
+    const TaskTimes& at = rank_.times[task_];
+    const Duration last_launch = rank_.detail_of(task).last_launch;
+    const bool starved = !is_hosts(task_) && !rank_.job.streams[task.stream].beside &&
+                         rank_.job.works[task.work].launches > 1 &&
+                         at.end == at.enqueued + last_launch;
+    if (starved) {  // it ended late because the host launched it late
+      add(false, last_launch);
+      on_host_ = true;
+      return true;
+    }
+    add(false, at.end - at.start);
+    std::uint32_t cause = nothing;
+    Instant began = std::min(at.start, at.enqueued);
+    const auto held_by = [&](std::uint32_t earlier) {
+      if (rank_.times[earlier].end < began) return;
+      cause = earlier;
+      began = rank_.times[earlier].end;
+    };
+    if (before_[task_] != nothing) held_by(before_[task_]);
+    for (const std::uint32_t earlier : rank_.program.waits_for(task_)) held_by(earlier);
+    if (cause == nothing) {
+      on_host_ = first_launch_ = true;  // it began as soon as the host had launched it
+      return true;
+    }
+    task_ = cause;
+    on_host_ = only_on_host(task_);
+    return true;
+  }
+
+  const RankOfJob& rank_;
+  std::vector<std::uint32_t> before_;  ///< [task]
+  std::vector<CriticalPiece> path_;
+  std::uint32_t task_ = 0;
+  bool on_host_ = false;
+  bool first_launch_ = false;  ///< the host's piece ends with the first launch, not with the last
+};
 
 }  // namespace
 
@@ -97,61 +266,20 @@ std::string_view name_of(Bound bound) {
   return names[static_cast<std::size_t>(bound)];
 }
 
-bool begins_bucket(const Schedule& schedule, const Task& task) {
-  if (task.step == nobody)
-    return schedule.work_of(task).message == Message::gradients ||
-           schedule.work_of(task).message == Message::sparse_shape;
-  const auto& steps = schedule.buckets[static_cast<std::size_t>(task.bucket)].steps;
-  return std::none_of(steps.begin(), steps.begin() + task.step,
-                      [](const CommStep& step) { return is_collective(step.operation); });
-}
-
-Duration communication_of(const Schedule& schedule, const Timeline& timeline, int rank) {
-  const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
+Duration communication_of(const RankOfJob& rank) {
   BusySpans under_way;
-  for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
-    if (counts_as_communication(schedule, schedule.tasks[i]))
-      under_way.emplace_back(times[i].start, times[i].end);
+  for (std::size_t i = 0; i < rank.times.size(); ++i) {
+    const program::Task& task = rank.program.tasks[i];
+    if ((rank.communicates(task) || rank.moves(task)) &&
+        rank.origin_of(task).purpose != Purpose::network)
+      under_way.emplace_back(rank.times[i].start, rank.times[i].end);
+  }
   return total_length(united(std::move(under_way)));
 }
 
-StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank) {
-  const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
-  StepMetrics metrics;
-  metrics.step = timeline.end.time_since_epoch();
-  metrics.buckets.resize(schedule.buckets.size());
-  const auto busy = busy_spans(schedule, times);
-  PassTimes passes;
-  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
-    const Task& task = schedule.tasks[i];
-    const TaskTimes& at = times[i];
-    passes.begin(task.micro_batch);
-    if (task.step != nobody && !is_collective(task.operation) &&
-        task.operation != Operation::wait) {
-      metrics.comm_hook += at.end - at.start;
-      continue;
-    }
-    switch (traits_of(task.operation).pass) {
-      case OperationTraits::Pass::forward:
-        passes.forward(at);
-        break;
-      case OperationTraits::Pass::backward:
-        passes.backward(at);
-        break;
-      case OperationTraits::Pass::optimizer:
-        passes.optimizer(at);
-        break;
-      case OperationTraits::Pass::none:
-        if (is_collective(task.operation) && counts_as_communication(schedule, task))
-          add_collective(schedule, times, busy, i, timeline.detail_of(task).choice, metrics);
-        break;
-    }
-  }
-  passes.put_into(metrics);
-  add_host_copies(schedule, times, metrics.buckets);
-  metrics.communication = communication_of(schedule, timeline, rank);
-  metrics.bound = bound_of(schedule, timeline, rank);
-  return metrics;
+StepMetrics measure(const program::Job& job, const JobTimeline& timeline, std::size_t rank) {
+  const RankOfJob its(job, timeline, rank);
+  return Measuring(its).run(timeline.end);
 }
 
 double overlap_ratio(const StepMetrics& step, const StepMetrics& none) {
@@ -159,114 +287,8 @@ double overlap_ratio(const StepMetrics& step, const StepMetrics& none) {
   return std::clamp(1 - in_seconds(exposed(step, none)) / in_seconds(step.communication), 0.0, 1.0);
 }
 
-std::vector<CriticalPiece> critical_path(const Schedule& schedule, const Timeline& timeline,
-                                         int rank) {
-  const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
-  const auto count = static_cast<std::uint32_t>(schedule.tasks.size());
-  if (count == 0) return {};
-  const auto only_on_host = [&](std::uint32_t i) {
-    return schedule.tasks[i].stream == Stream::host &&
-           !schedule.work_of(schedule.tasks[i]).computes();
-  };
-  // The task before each one on its own stream; where collectives overlap, that of its communicator
-  // which was the last to end before it began.
-  constexpr std::uint32_t nothing = ~std::uint32_t{0};
-  std::vector<std::uint32_t> before(count, nothing);
-  std::array<std::uint32_t, all_streams.size()> latest;
-  latest.fill(nothing);
-  constexpr std::size_t most_overlapping = 64;
-  std::vector<std::uint32_t> collectives;
-  const auto queue_of = [&](const Task& task) { return schedule.work_of(task).communicator; };
-  const bool several = schedule.collectives_at_once > 1 ||
-                       std::any_of(schedule.works.begin(), schedule.works.end(),
-                                   [](const Work& work) { return work.communicator != 0; });
-  std::uint32_t last = 0;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    std::uint32_t& on_stream = latest[static_cast<std::size_t>(schedule.tasks[i].stream)];
-    before[i] = on_stream;
-    if (several && schedule.tasks[i].stream == Stream::communication) {
-      before[i] = nothing;
-      const std::size_t first = collectives.size() - std::min(collectives.size(), most_overlapping);
-      for (const std::uint32_t earlier : std::span(collectives).subspan(first))
-        if (queue_of(schedule.tasks[earlier]) == queue_of(schedule.tasks[i]) &&
-            times[earlier].end <= times[i].start &&
-            (before[i] == nothing || times[earlier].end >= times[before[i]].end))
-          before[i] = earlier;
-      collectives.push_back(i);
-    }
-    on_stream = i;
-    if (times[i].end >= times[last].end) last = i;
-  }
-
-  const auto host_end = [&](std::uint32_t i) {
-    return schedule.tasks[i].stream == Stream::host ? times[i].end : times[i].enqueued;
-  };
-
-  // Walk back from the end: each time to whatever held up the beginning of this.
-  std::vector<CriticalPiece> path;
-  std::uint32_t task = last;
-  bool on_host = only_on_host(task);
-  bool first_launch =
-      false;  // the host's piece ends with the first launch of this task, not with the last
-  while (true) {
-    const TaskTimes& at = times[task];
-    const Task& what = schedule.tasks[task];
-    if (on_host) {
-      path.push_back(
-          {task, true, (first_launch ? std::min(at.start, at.enqueued) : at.enqueued) - at.issued});
-      first_launch = false;
-      // What the host waited for last: a task of another stream, or its own previous task.
-      std::uint32_t cause = nothing;
-      Instant free = task == 0 ? Instant::min() : host_end(task - 1);
-      if (what.host_waits || what.stream == Stream::host)
-        for (const std::uint32_t earlier : schedule.waits_for(what))
-          if (times[earlier].end >= free) {
-            cause = earlier;
-            free = times[earlier].end;
-          }
-      if (cause != nothing) {
-        task = cause;
-        on_host = only_on_host(task);
-      } else if (task == 0) {
-        break;
-      } else {
-        --task;
-        on_host = schedule.tasks[task].stream != Stream::host || only_on_host(task);
-      }
-      continue;
-    }
-    const Duration last_launch = timeline.detail_of(what).last_launch;
-    const bool starved = what.stream == Stream::compute && schedule.work_of(what).launches > 1 &&
-                         at.end == at.enqueued + last_launch;
-    if (starved) {  // it ended late because the host launched it late
-      path.push_back({task, false, last_launch});
-      on_host = true;
-      continue;
-    }
-    path.push_back({task, false, at.end - at.start});
-    // The task began with the latest of three events: what it waits for had ended, the task before
-    // it on its stream had ended, the host had launched it. (A measured task begins a little later
-    // than any of them.)
-    std::uint32_t cause = nothing;
-    Instant began = std::min(at.start, at.enqueued);
-    if (before[task] != nothing && times[before[task]].end >= began) {
-      cause = before[task];
-      began = times[cause].end;
-    }
-    for (const std::uint32_t earlier : schedule.waits_for(what))
-      if (times[earlier].end >= began) {
-        cause = earlier;
-        began = times[earlier].end;
-      }
-    if (cause != nothing) {
-      task = cause;
-      on_host = only_on_host(task);
-    } else {
-      on_host = first_launch = true;  // it began as soon as the host had launched it
-    }
-  }
-  std::reverse(path.begin(), path.end());
-  return path;
+std::vector<CriticalPiece> critical_path(const RankOfJob& rank) {
+  return CriticalPath(rank).run();
 }
 
 }  // namespace ddpsim

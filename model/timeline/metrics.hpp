@@ -3,8 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/schedule/schedule.hpp"
-#include "model/timeline/timeline.hpp"
+#include "model/timeline/job_timeline.hpp"
 
 namespace ddpsim {
 
@@ -46,14 +45,12 @@ struct StepMetrics {
   Duration working() const { return step - input_wait; }
 };
 
-StepMetrics measure(const Schedule& schedule, const Timeline& timeline, int rank = 0);
-
-/// Is this the first collective of its bucket, rather than a later one of a comm hook or of a
-/// sparse gradient?
-bool begins_bucket(const Schedule& schedule, const Task& task);
+/// The figures of one rank of a job. Buckets are the groups that its tasks come from
+/// (program::Origin).
+StepMetrics measure(const program::Job& job, const JobTimeline& timeline, std::size_t rank);
 
 /// StepMetrics::communication alone.
-Duration communication_of(const Schedule& schedule, const Timeline& timeline, int rank = 0);
+Duration communication_of(const RankOfJob& rank);
 
 /// Exposed communication: how much longer the step is than without any. Waits for batches are left
 /// out of both: what such a wait covers is not hidden by computation.
@@ -72,8 +69,7 @@ struct CriticalPiece {
 };
 
 /// The chain of pieces, first to last, each beginning when the one before ends, that ends with the
-/// step. Gaps (a rank waiting for its peers) belong to no piece.
-std::vector<CriticalPiece> critical_path(const Schedule& schedule, const Timeline& timeline,
-                                         int rank = 0);
+/// rank's last task. Gaps (a rank waiting for its peers) belong to no piece.
+std::vector<CriticalPiece> critical_path(const RankOfJob& rank);
 
 }  // namespace ddpsim

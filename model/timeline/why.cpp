@@ -1,6 +1,8 @@
 #include "model/timeline/why.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <span>
 
 #include "model/base/index.hpp"
 #include "model/timeline/busy_spans.hpp"
@@ -8,69 +10,135 @@
 namespace ddpsim {
 namespace {
 
-/// A collective of a bucket, and the one of its communicator that made it wait: the one before it,
-/// or, where several may be under way, the last to end before it began.
+/// A collective of a bucket, and the one of its stream that made it wait: the one before it, or,
+/// where several may be under way, the last to end before it began.
 struct BucketCollective {
-  std::int32_t task = nobody, previous = nobody;
+  std::uint32_t task = 0;
+  std::optional<std::uint32_t> previous;
 };
 
 /// [bucket]: the collectives of its last micro-batch, in order; several of a comm hook or of sparse
 /// gradients.
 using BucketCollectives = std::vector<std::vector<BucketCollective>>;
 
-BucketCollectives collectives_of_buckets(const Schedule& schedule,
-                                         const std::vector<TaskTimes>& times) {
-  BucketCollectives of_bucket(schedule.buckets.size());
-  std::vector<std::int32_t> collectives;
-  const auto before = [&](std::size_t task) {
+class Collectives {
+ public:
+  Collectives(const RankOfJob& rank, std::size_t buckets) : rank_(rank), of_bucket_(buckets) {}
+
+  BucketCollectives run() {
+    for (std::uint32_t i = 0; i < rank_.times.size(); ++i)
+      if (rank_.communicates(task(i))) add(i);
+    return std::move(of_bucket_);
+  }
+
+ private:
+  const program::Task& task(std::uint32_t index) const { return rank_.program.tasks[index]; }
+
+  void add(std::uint32_t index) {
+    const std::int32_t group = rank_.origin_of(task(index)).group;
+    if (group != nobody) {
+      std::vector<BucketCollective>& its = of_bucket_.at(at(group));
+      if (!its.empty() && task(its.back().task).micro_batch != task(index).micro_batch) its.clear();
+      its.push_back({index, before(index)});
+    }
+    all_.push_back(index);
+  }
+
+  std::optional<std::uint32_t> before(std::uint32_t index) const {
     constexpr std::size_t most = 64;
-    std::int32_t found = nobody;
-    const std::size_t first = collectives.size() - std::min(collectives.size(), most);
-    for (std::size_t c = first; c < collectives.size(); ++c) {
-      const auto each = static_cast<std::size_t>(collectives[c]);
-      if (schedule.work_of(schedule.tasks[each]).communicator !=
-          schedule.work_of(schedule.tasks[task]).communicator)
-        continue;
-      if (schedule.collectives_at_once > 1 && times[each].end > times[task].start) continue;
-      if (found == nobody || times[each].end >= times[static_cast<std::size_t>(found)].end)
-        found = collectives[c];
+    const bool several = rank_.job.streams[task(index).stream].lanes > 1;
+    std::optional<std::uint32_t> found;
+    for (const std::uint32_t each : std::span(all_).last(std::min(all_.size(), most))) {
+      if (task(each).stream != task(index).stream) continue;
+      if (several && rank_.times[each].end > rank_.times[index].start) continue;
+      if (!found || rank_.times[each].end >= rank_.times[*found].end) found = each;
     }
     return found;
-  };
-  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
-    const Task& task = schedule.tasks[i];
-    if (!is_collective(task.operation)) continue;
-    const auto index = static_cast<std::int32_t>(i);
-    if (task.bucket != nobody) {
-      std::vector<BucketCollective>& its = of_bucket[at(task.bucket)];
-      if (begins_bucket(schedule, task)) its.clear();
-      its.push_back({index, before(i)});
-    }
-    collectives.push_back(index);
   }
-  return of_bucket;
-}
+
+  const RankOfJob& rank_;
+  std::vector<std::uint32_t> all_;
+  BucketCollectives of_bucket_;
+};
 
 /// When a collective can begin as far as this rank goes.
 Instant arrival(const ExposedBucket& bucket) {
   return std::max({bucket.times.ready, bucket.called, bucket.previous, bucket.launched});
 }
 
-/// The rank that came last to a collective, and later than `rank` itself, which came at `arrived`.
-int last_to_arrive(const Schedule& schedule, const Timeline& timeline, std::int32_t collective,
-                   int rank, Instant arrived) {
-  const Task& task = schedule.tasks[at(collective)];
-  for (std::size_t r = 0; r < timeline.ranks.size(); ++r) {
-    const std::vector<TaskTimes>& times = timeline.ranks[r];
-    Instant there = times[at(collective)].enqueued + timeline.detail_of(task).take_up;
-    for (const std::uint32_t earlier : schedule.waits_for(task))
-      there = std::max(there, times[earlier].end);
-    if (there <= arrived) continue;
-    arrived = there;
-    rank = static_cast<int>(r);
-  }
-  return rank;
+/// The latest end of what a task waits for.
+Instant inputs_of(const RankOfJob& rank, std::uint32_t task) {
+  Instant there{};
+  for (const std::uint32_t earlier : rank.program.waits_for(task))
+    there = std::max(there, rank.times[earlier].end);
+  return there;
 }
+
+/// The ranks of a job, and where each has a collective that one of them has.
+class AllRanks {
+ public:
+  AllRanks(const program::Job& job, const JobTimeline& timeline, std::size_t rank)
+      : timeline_(timeline), own_(job, timeline, rank), number_(rank) {
+    for (const std::size_t first : first_ranks(timeline)) {
+      firsts_.push_back(first == first_of_own() ? rank : first);
+      ranks_.emplace_back(job, timeline, firsts_.back());
+    }
+  }
+
+  const RankOfJob& own() const { return own_; }
+
+  /// The one that came last to a collective, and later than this rank, which came at `arrived`.
+  std::size_t last_to_arrive(std::uint32_t collective, Instant arrived) const {
+    std::size_t last = number_;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      const auto theirs = place_of(ranks_[r], collective);
+      if (!theirs) continue;
+      const RankOfJob& rank = ranks_[r];
+      const Instant launched =
+          rank.times[*theirs].enqueued + rank.detail_of(rank.program.tasks[*theirs]).take_up;
+      const Instant there = std::max(launched, inputs_of(rank, *theirs));
+      if (there <= arrived) continue;
+      arrived = there;
+      last = firsts_[r];
+    }
+    return last;
+  }
+
+  /// When the root of a broadcast had what it sends.
+  Instant inputs_of_root(std::uint32_t collective) const {
+    const auto* sent =
+        std::get_if<program::Collective>(&own_.action_of(own_.program.tasks[collective]));
+    if (sent == nullptr || sent->what != program::Collectives::broadcast) return {};
+    const program::Communicator& communicator = own_.job.communicators[at(sent->communicator)];
+    const auto mine = membership(communicator, static_cast<std::int32_t>(number_));
+    if (mine.group == nullptr || at(sent->root) >= mine.group->size()) return {};
+    const std::size_t root = at((*mine.group)[at(sent->root)]);
+    if (root >= timeline_.class_of.size()) return {};  // it was not measured
+    const RankOfJob& rank = ranks_[timeline_.class_of[root]];
+    const auto theirs = place_of(rank, collective);
+    return theirs ? inputs_of(rank, *theirs) : Instant{};
+  }
+
+ private:
+  std::size_t first_of_own() const { return first_ranks(timeline_)[timeline_.class_of[number_]]; }
+
+  /// Where another rank has the collective: in programs of the same step, whose tasks have the same
+  /// deeds.
+  std::optional<std::uint32_t> place_of(const RankOfJob& rank, std::uint32_t collective) const {
+    if (&rank.program == &own_.program) return collective;
+    const std::uint32_t deed = own_.program.tasks[collective].deed;
+    const auto& tasks = rank.program.tasks;
+    const auto found = std::ranges::find(tasks, deed, &program::Task::deed);
+    if (found == tasks.end()) return std::nullopt;
+    return static_cast<std::uint32_t>(found - tasks.begin());
+  }
+
+  const JobTimeline& timeline_;
+  RankOfJob own_;
+  std::size_t number_;
+  std::vector<std::size_t> firsts_;  ///< [class]
+  std::vector<RankOfJob> ranks_;     ///< [class]
+};
 
 /// How much less of the collective would be exposed if no other rank had come later than this one:
 /// the same length, from the moment at which this rank was there.
@@ -116,46 +184,39 @@ void explain(ExposedBucket& bucket, const BusySpans& busy, Cause before_call, Ca
 }
 
 /// What held up a collective of a bucket, and not yet what of it is exposed by what.
-ExposedBucket held_up(const Schedule& schedule, const Timeline& timeline,
-                      const StepMetrics& metrics, int rank, std::size_t index,
+ExposedBucket held_up(const AllRanks& ranks, const StepMetrics& metrics, std::size_t index,
                       const BucketCollective& collective) {
-  const auto& times = timeline.ranks.at(at(rank));
-  const Task& task = schedule.tasks[at(collective.task)];
-  const TaskTimes& its = times[at(collective.task)];
+  const RankOfJob& rank = ranks.own();
+  const program::Task& task = rank.program.tasks[collective.task];
+  const TaskTimes& its = rank.times[collective.task];
   ExposedBucket bucket;
   bucket.bucket = index;
   bucket.times = metrics.buckets[index];
   bucket.times.start = its.start;
   bucket.times.end = its.end;
-  bucket.times.choice = timeline.detail_of(task).choice;
-  for (const std::uint32_t earlier : schedule.waits_for(task)) {
-    bucket.called = std::max(bucket.called, times[earlier].end);
-    if (task.owner != nobody && at(task.owner) < timeline.ranks.size())
-      bucket.called = std::max(bucket.called, timeline.ranks[at(task.owner)][earlier].end);
-  }
-  if (collective.previous != nobody) bucket.previous = times[at(collective.previous)].end;
+  bucket.times.choice = rank.detail_of(task).choice;
+  bucket.called = std::max(inputs_of(rank, collective.task), ranks.inputs_of_root(collective.task));
+  if (collective.previous) bucket.previous = rank.times[*collective.previous].end;
   bucket.issued = its.issued;
-  bucket.launched = its.enqueued + timeline.detail_of(task).take_up;
-  bucket.last_rank = last_to_arrive(schedule, timeline, collective.task, rank, arrival(bucket));
+  bucket.launched = its.enqueued + rank.detail_of(task).take_up;
+  bucket.last_rank = ranks.last_to_arrive(collective.task, arrival(bucket));
   return bucket;
 }
 
 /// Is a collective called once its copy to the host has ended, rather than anything later?
-bool waits_for_copy(const Schedule& schedule, const std::vector<TaskTimes>& times,
-                    std::int32_t collective) {
+bool waits_for_copy(const RankOfJob& rank, std::uint32_t collective) {
   bool copy = false;
   Instant called{};
-  for (const std::uint32_t earlier : schedule.waits_for(schedule.tasks[at(collective)])) {
-    if (times[earlier].end < called) continue;
-    called = times[earlier].end;
-    copy = is_transfer(schedule.tasks[earlier].operation);
+  for (const std::uint32_t earlier : rank.program.waits_for(collective)) {
+    if (rank.times[earlier].end < called) continue;
+    called = rank.times[earlier].end;
+    copy = rank.moves(rank.program.tasks[earlier]);
   }
   return copy;
 }
 
 /// A bucket's collectives, each explained by itself, as one.
-ExposedBucket explained(const Schedule& schedule, const Timeline& timeline,
-                        const StepMetrics& metrics, int rank, std::size_t index,
+ExposedBucket explained(const AllRanks& ranks, const StepMetrics& metrics, std::size_t index,
                         const std::vector<BucketCollective>& collectives, const BusySpans& busy) {
   ExposedBucket longest;
   std::array<Duration, all_causes.size()> sums{};
@@ -164,17 +225,15 @@ ExposedBucket explained(const Schedule& schedule, const Timeline& timeline,
   sums[static_cast<std::size_t>(Cause::host_copies)] = copies;
   for (std::size_t c = collectives.size(); c-- > 0;) {
     const bool first = c == 0;
-    ExposedBucket part = held_up(schedule, timeline, metrics, rank, index, collectives[c]);
+    ExposedBucket part = held_up(ranks, metrics, index, collectives[c]);
     part.times.exposed =
         first ? left : std::min(left, idle_within(busy, part.times.start, part.times.end));
     left -= part.times.exposed;
     // The hook's own earlier collective is one of its steps.
     const bool own_before = !first && collectives[c].previous == collectives[c - 1].task;
-    const Cause before_call =
-        waits_for_copy(schedule, timeline.ranks.at(at(rank)), collectives[c].task)
-            ? Cause::host_copies
-        : first ? Cause::turn
-                : Cause::hook;
+    const Cause before_call = waits_for_copy(ranks.own(), collectives[c].task) ? Cause::host_copies
+                              : first                                          ? Cause::turn
+                                                                               : Cause::hook;
     explain(part, busy, before_call, own_before ? Cause::hook : Cause::previous);
     for (std::size_t cause = 0; cause < sums.size(); ++cause) sums[cause] += part.exposed_by[cause];
     if (c + 1 == collectives.size() || part.times.exposed > longest.times.exposed) longest = part;
@@ -194,27 +253,26 @@ std::string_view name_of(Cause cause) {
   return names[static_cast<std::size_t>(cause)];
 }
 
-std::vector<ExposedBucket> why_exposed(const Schedule& schedule, const Timeline& timeline,
-                                       const StepMetrics& metrics, int rank) {
-  const auto& times = timeline.ranks.at(static_cast<std::size_t>(rank));
-  const BucketCollectives collectives = collectives_of_buckets(schedule, times);
-  const BusySpans busy = busy_spans(schedule, times);
+std::vector<ExposedBucket> why_exposed(const program::Job& job, const JobTimeline& timeline,
+                                       const StepMetrics& metrics, std::size_t rank) {
+  const AllRanks ranks(job, timeline, rank);
+  const BucketCollectives collectives = Collectives(ranks.own(), metrics.buckets.size()).run();
+  const BusySpans busy = busy_spans(ranks.own());
   std::vector<ExposedBucket> exposed;
-  for (std::size_t b = 0; b < schedule.buckets.size(); ++b)
+  for (std::size_t b = 0; b < collectives.size(); ++b)
     if (!collectives[b].empty() && metrics.buckets[b].exposed > Duration::zero())
-      exposed.push_back(explained(schedule, timeline, metrics, rank, b, collectives[b], busy));
+      exposed.push_back(explained(ranks, metrics, b, collectives[b], busy));
   return exposed;
 }
 
-std::vector<WaitForRank> waits_for_ranks(const Schedule& schedule, const Timeline& timeline,
-                                         const StepMetrics& metrics, int rank) {
-  const BucketCollectives collectives =
-      collectives_of_buckets(schedule, timeline.ranks.at(at(rank)));
+std::vector<WaitForRank> waits_for_ranks(const program::Job& job, const JobTimeline& timeline,
+                                         const StepMetrics& metrics, std::size_t rank) {
+  const AllRanks ranks(job, timeline, rank);
+  const BucketCollectives collectives = Collectives(ranks.own(), metrics.buckets.size()).run();
   std::vector<WaitForRank> waits;
-  for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
+  for (std::size_t b = 0; b < collectives.size(); ++b) {
     if (collectives[b].empty()) continue;
-    const ExposedBucket bucket =
-        held_up(schedule, timeline, metrics, rank, b, collectives[b].back());
+    const ExposedBucket bucket = held_up(ranks, metrics, b, collectives[b].back());
     const Duration waited = std::max(Duration::zero(), bucket.times.start - arrival(bucket));
     waits.push_back({bucket.last_rank, bucket.last_rank == rank ? Duration::zero() : waited});
   }

@@ -28,7 +28,7 @@ std::string_view name_of(Cause cause);
 /// its exposed time each accounts for. Where a comm hook has several collectives, the instants are
 /// those of the one that is exposed longest, the last of equals.
 struct ExposedBucket {
-  std::size_t bucket = 0;  ///< index into Schedule::buckets
+  std::size_t bucket = 0;  ///< program::Origin::group
   int collectives = 1;     ///< of its last micro-batch
   /// ready is the gradients', exposed > 0 of all collectives, the others of the one told.
   BucketTimes times;
@@ -39,7 +39,8 @@ struct ExposedBucket {
   Instant launched{};  ///< it could be taken up: enqueued and handed over
   std::array<Duration, all_causes.size()> exposed_by{};  ///< [Cause] sums to times.exposed
   Cause cause = Cause::gradients;  ///< the one that accounts for most; the first of equals
-  int last_rank = 0;  ///< that all others waited for; this one where none came later than it
+  /// The first of the ranks that all others waited for; this one where none came later than it.
+  std::size_t last_rank = 0;
 
   Duration by(Cause each) const { return exposed_by[static_cast<std::size_t>(each)]; }
 };
@@ -61,18 +62,18 @@ struct ExposedBucket {
 /// Example: ready at 10, called at 10, previous end at 13, launched at 14, start at 16, end at 21,
 /// kernels until 15: 5 are exposed. From 14 to 19 it would be 4, so the slowest rank accounts for
 /// 1, the launch for 1, and the previous collective for 3.
-std::vector<ExposedBucket> why_exposed(const Schedule& schedule, const Timeline& timeline,
-                                       const StepMetrics& metrics, int rank = 0);
+std::vector<ExposedBucket> why_exposed(const program::Job& job, const JobTimeline& timeline,
+                                       const StepMetrics& metrics, std::size_t rank);
 
 /// Whom a rank waited for at a bucket's last collective, exposed or not, and how long; itself, and
 /// not at all, where none came later.
 struct WaitForRank {
-  int rank = 0;
+  std::size_t rank = 0;
   Duration waited{};
 };
 
 /// Those of every bucket that has a collective, in order of bucket; of one rank.
-std::vector<WaitForRank> waits_for_ranks(const Schedule& schedule, const Timeline& timeline,
-                                         const StepMetrics& metrics, int rank = 0);
+std::vector<WaitForRank> waits_for_ranks(const program::Job& job, const JobTimeline& timeline,
+                                         const StepMetrics& metrics, std::size_t rank);
 
 }  // namespace ddpsim

@@ -1,21 +1,26 @@
 #include "sim/engine/price.hpp"
 
+#include <algorithm>
 #include <map>
+#include <stdexcept>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "model/base/index.hpp"
 
 namespace ddpsim {
 namespace {
 
-/// The kernel among the tasks [begin, end) by which the share `at` of all that they compute is
-/// enqueued: with 0 the first, with 1 the last; `end` if they compute nothing. What they compute is
-/// the work of the host and of streams that are not beside the device's others.
+/// The kernel among the tasks [begin, end) by which the share `at` of what the network and its
+/// optimizer compute in them is enqueued: with 0 the first, with 1 the last; `end` if they compute
+/// nothing. Copies and hooks do not count, so that it is the same kernel under every strategy.
 std::uint32_t kernel_at(const program::Job& job, const program::Program& program,
                         const Costs& costs, double at, std::uint32_t begin, std::uint32_t end) {
   const auto work = [&](std::uint32_t t) {
     const program::Task& task = program.tasks[t];
-    return job.streams[task.stream].beside ? Duration::zero() : costs.works[task.work].work;
+    return is_training(job.works[task.work].operation) ? costs.works[task.work].work
+                                                       : Duration::zero();
   };
   Duration all{}, so_far{};
   for (std::uint32_t t = begin; t < end; ++t) all += work(t);
@@ -29,10 +34,8 @@ std::uint32_t kernel_at(const program::Job& job, const program::Program& program
   return kernel;
 }
 
-const RankException* computing_exception(const CostModel& model, std::size_t rank) {
-  const RankException* exception = exception_of(model.exceptions, static_cast<int>(rank));
-  return exception != nullptr && exception->computes_otherwise() ? exception : nullptr;
-}
+constexpr std::size_t most_tasks = 10'000'000;  // of all kinds of rank together
+constexpr std::size_t most_kinds = 0xffff;
 
 class Pricing {
  public:
@@ -47,7 +50,7 @@ class Pricing {
   JobCosts run() {
     for (const RankException& exception : model_.exceptions)
       if (exception.computes_otherwise()) add(exception);
-    if (const int slowest = slowest_rank_of(model_, job_.ranks()); slowest != nobody)
+    if (const int slowest = OrdinaryRanks(model_, job_.ranks()).slowest(); slowest != nobody)
       costs_.of_rank[at(slowest)] = slowed(model_.slowest_rank);
     return std::move(costs_);
   }
@@ -56,10 +59,21 @@ class Pricing {
   /// A kind of costs: those of a rank that computes slower by `factor`.
   std::uint16_t slowed(double factor) {
     if (factor == 1) return 0;
-    return add(slowed_down(job_.works, model_.synchronous, costs_.kinds.front(), factor));
+    const auto [known, is_new] = slowed_.try_emplace(factor, 0);
+    if (is_new)
+      known->second =
+          add(slowed_down(job_.works, model_.synchronous, costs_.kinds.front(), factor));
+    return known->second;
   }
 
   std::uint16_t add(Costs costs) {
+    const std::size_t kinds = costs_.kinds.size() + 1, tasks = job_.programs.front().tasks.size();
+    if (kinds > most_kinds || kinds * tasks > most_tasks)
+      throw std::invalid_argument(fmt::format(
+          "a step in which {} kinds of rank or more compute differently, each with {} tasks, is "
+          "beyond what is simulated ({} tasks, {} kinds): write fewer cluster.exceptions that "
+          "differ from one another",
+          kinds, tasks, most_tasks, most_kinds));
     costs_.kinds.push_back(std::move(costs));
     return static_cast<std::uint16_t>(costs_.kinds.size() - 1);
   }
@@ -100,15 +114,19 @@ class Pricing {
   const program::Job& job_;
   std::span<const std::uint32_t> begins_;
   JobCosts costs_;
+  std::map<double, std::uint16_t> slowed_;  // [factor] its kind of costs
 };
 
 }  // namespace
 
-int slowest_rank_of(const CostModel& model, std::size_t ranks) {
-  if (model.slowest_rank <= 1 || ranks <= 1) return nobody;
-  for (std::size_t rank = ranks; rank-- > 0;)
-    if (computing_exception(model, rank) == nullptr) return static_cast<int>(rank);
-  return nobody;
+OrdinaryRanks::OrdinaryRanks(const CostModel& model, std::size_t ranks) : ordinary_(ranks, true) {
+  for (const RankException& exception : model.exceptions)
+    if (exception.computes_otherwise())
+      for (int rank = exception.rank; rank < exception.rank + exception.ranks; ++rank)
+        ordinary_.at(at(rank)) = false;
+  if (model.slowest_rank <= 1 || ranks <= 1) return;
+  const auto last = std::find(ordinary_.rbegin(), ordinary_.rend(), true);
+  if (last != ordinary_.rend()) slowest_ = static_cast<int>(ordinary_.rend() - last) - 1;
 }
 
 JobCosts price(const CostModel& model, const program::Job& job, const CostChange& change,

@@ -17,12 +17,12 @@ struct FittedRow {
       : row(calibration.row),
         training(calibration.training),
         model(calibration.model),
-        planned(plan_step(model.works, training)) {}
+        planned(std::make_shared<const PlannedStep>(plan_step(model.works, training))) {}
 
   const MeasuredRow* row;
   const Training& training;
   const StepModel& model;
-  PlannedStep planned;
+  std::shared_ptr<const PlannedStep> planned;
 };
 
 std::optional<FittedRow> first(std::span<const CalibrationRow> rows, Strategy strategy) {
@@ -34,7 +34,7 @@ std::optional<FittedRow> first(std::span<const CalibrationRow> rows, Strategy st
 Duration predicted_step(const FittedRow& row, const Fit& fit) {
   CostModel costs = row.model.costs;
   apply(fit, costs);
-  return step_length(costs, row.planned);
+  return step_length(costs, *row.planned);
 }
 
 bool is_met(const FittedRow& row, const Fit& fit, double close) {
@@ -112,7 +112,7 @@ void fit_call_overhead(const FittedRow& naive, Fit& fit) {
   const auto communication = [&](Duration overhead) {
     CostModel costs = naive.model.costs;
     costs.collective.call_overhead = overhead;
-    if (timer.covers.empty()) return communication_length(costs, naive.planned);
+    if (timer.covers.empty()) return communication_length(costs, *naive.planned);
     return covered_length(predict(costs, naive.training, naive.planned), timer.covers);
   };
   const Duration measured = timer.time;
@@ -152,7 +152,7 @@ void fit_rest_of_step(const FittedRow& naive, Fit& fit) {
   const auto communication = [&](Duration overhead) {
     CostModel costs = naive.model.costs;
     costs.collective.call_overhead = overhead;
-    return communication_length(costs, naive.planned);
+    return communication_length(costs, *naive.planned);
   };
   const Duration fitted = communication(fit.call_overhead);
   note_slow_link(in_seconds(fitted) / in_seconds(communication({})), fit);

@@ -36,7 +36,7 @@ double factor_reaching(Duration measured, TimeAt&& time_at) {
 PassFactors fit_times(StepModel& model, const Training& training, const MeasuredTimes& times) {
   Training alone = training;
   alone.strategy = Strategy::none;
-  const PlannedStep planned = plan_step(model.works, alone);
+  const auto planned = std::make_shared<const PlannedStep>(plan_step(model.works, alone));
   PassFactors factors;
   const auto fit = [&](std::optional<Duration> measured, double PassFactors::*pass,
                        Duration StepMetrics::*time) {

@@ -29,6 +29,9 @@ program::Job job_of_alike(const Schedule& schedule, const StepWorks& works) {
 PlannedStep::PlannedStep(const StepWorks& works, Schedule written)
     : schedule(std::move(written)), job(job_of_alike(schedule, works)), plans(plans_of(job)) {}
 
+PlannedStep::PlannedStep(Schedule written, program::Job of_it)
+    : schedule(std::move(written)), job(std::move(of_it)), plans(plans_of(job)) {}
+
 PlannedStep plan_step(const StepWorks& works, const Training& training) {
   return {works, build_schedule(works, training)};
 }

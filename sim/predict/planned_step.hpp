@@ -14,6 +14,7 @@ struct PlannedStep {
   Plans plans;
 
   PlannedStep(const StepWorks& works, Schedule written);
+  PlannedStep(Schedule written, program::Job of_it);
 };
 
 /// Throws std::invalid_argument as build_schedule does, and for ranks with different work whose

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "model/schedule/variants.hpp"
-#include "model/timeline/job_metrics.hpp"
+#include "model/timeline/metrics.hpp"
+#include "model/timeline/schedule_times.hpp"
 #include "sim/predict/fit_times.hpp"
-#include "sim/predict/schedule_times.hpp"
 #include "sim/predict/simulated_ranks.hpp"
 
 namespace ddpsim {
@@ -75,22 +75,25 @@ Timeline simulate_ranks(const CostModel& costs, const PlannedStep& planned,
   const program::Job& job = planned.job;
   const std::vector<std::uint32_t> places = places_of(begins, job.programs.front());
   const JobTimeline timeline = simulate(job, planned.plans, price(costs, job, {}, places));
-  return timeline_of(planned.schedule, job, timeline, simulated_ranks(costs, planned.schedule),
-                     costs);
+  return timeline_of(planned.schedule, job, timeline,
+                     job_ranks(simulated_ranks(costs, planned.schedule), costs, job.ranks()));
 }
 
-Step predict(const CostModel& costs, const Training& training, const PlannedStep& planned) {
-  const JobTimeline timeline = checked_timeline(planned, price(costs, planned.job));
-  const std::vector<SimulatedRank> ranks = simulated_ranks(costs, planned.schedule);
-  Step step{training, planned.schedule, {}, {}};
-  step.timeline = timeline_of(planned.schedule, planned.job, timeline, ranks, costs);
-  const Duration wait = input_wait(timeline.end, costs);
-  step.timeline.end += wait;
-  if (planned.job.programs.size() > 1)
-    step.schedule = schedule_of_rank(std::move(step.schedule), 0);
-  step.metrics = measure(step.schedule, step.timeline);
+Step predict(const CostModel& costs, const Training& training,
+             std::shared_ptr<const PlannedStep> planned) {
+  const Schedule& schedule = planned->schedule;
+  const program::Job& job = planned->job;
+  Step step{.training = training, .planned = planned};
+  step.times = checked_timeline(*planned, price(costs, job));
+  const Duration wait = input_wait(step.times.end, costs);
+  step.times.end += wait;
+  step.ranks = job_ranks(simulated_ranks(costs, schedule), costs, job.ranks());
+  step.metrics = measure(job, step.times, step.ranks.front());
+  step.metrics.buckets.resize(schedule.buckets.size());
   step.metrics.input_wait = wait;
   if (wait > Duration::zero()) step.metrics.bound = Bound::input;
+  step.timeline = timeline_of(schedule, job, step.times, step.ranks);
+  step.schedule = job.programs.size() > 1 ? schedule_of_rank(schedule, 0) : schedule;
   return step;
 }
 
@@ -107,7 +110,8 @@ Duration communication_length(const CostModel& costs, const PlannedStep& planned
 }
 
 Step predict(const StepModel& model, const Training& training) {
-  return predict(model.costs, training, plan_step(model.works, training));
+  return predict(model.costs, training,
+                 std::make_shared<PlannedStep>(plan_step(model.works, training)));
 }
 
 StepModel model_of(const Scenario& scenario) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include <memory>
 #include <span>
 
 #include "model/scenario/scenario.hpp"
@@ -20,7 +20,8 @@ namespace ddpsim {
 Step predict(const StepModel& model, const Training& training);
 
 /// A step that was planned for `training` from the works of a StepModel.
-Step predict(const CostModel& costs, const Training& training, const PlannedStep& planned);
+Step predict(const CostModel& costs, const Training& training,
+             std::shared_ptr<const PlannedStep> planned);
 
 /// Is there a slower rank that decides how long a step is by itself? Of GPUs it does, if no rank is
 /// an exception: their hosts take alike, so it is never earlier than a typical one. Who simulates

@@ -3,8 +3,21 @@
 #include <algorithm>
 
 #include "model/base/index.hpp"
+#include "sim/engine/price.hpp"
 
 namespace ddpsim {
+namespace {
+
+/// A rank of the job that is as this one.
+std::size_t rank_like(const SimulatedRank& simulated, const OrdinaryRanks& ordinary, int ranks) {
+  if (simulated.exception) return at(simulated.rank);
+  if (simulated.slowest) return at(ordinary.slowest());
+  int rank = simulated.rank;
+  while (rank + 1 < ranks && (!ordinary.has(rank) || rank == ordinary.slowest())) ++rank;
+  return at(rank);
+}
+
+}  // namespace
 
 std::vector<SimulatedRank> simulated_ranks(const std::vector<RankException>& exceptions,
                                            double slowest_rank, int ranks, int different) {
@@ -43,6 +56,15 @@ std::vector<SimulatedRank> simulated_ranks(const std::vector<RankException>& exc
 std::vector<SimulatedRank> simulated_ranks(const CostModel& costs, const Schedule& schedule) {
   return simulated_ranks(costs.exceptions, costs.slowest_rank, costs.ranks,
                          different_ranks(schedule, costs.ranks));
+}
+
+std::vector<std::size_t> job_ranks(std::span<const SimulatedRank> ranks, const CostModel& costs,
+                                   std::size_t all) {
+  const OrdinaryRanks ordinary(costs, all);
+  std::vector<std::size_t> result;
+  for (const SimulatedRank& each : ranks)
+    result.push_back(rank_like(each, ordinary, static_cast<int>(all)));
+  return result;
 }
 
 }  // namespace ddpsim

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "model/cost/cost_model.hpp"
@@ -27,5 +29,9 @@ struct SimulatedRank {
 std::vector<SimulatedRank> simulated_ranks(const std::vector<RankException>& exceptions,
                                            double slowest_rank, int ranks, int different);
 std::vector<SimulatedRank> simulated_ranks(const CostModel& costs, const Schedule& schedule);
+
+/// For each of `ranks` one of the job's that is as it.
+std::vector<std::size_t> job_ranks(std::span<const SimulatedRank> ranks, const CostModel& costs,
+                                   std::size_t all);
 
 }  // namespace ddpsim

@@ -58,7 +58,7 @@ ConsecutiveSteps consecutive_steps(const StepModel& model, const Training& train
       one.iteration = like;
       const Step& made = steps.kinds.emplace_back(predict(model, one));
       steps.counts.push_back(0);
-      statistics.push_back(ddp_statistics(made.schedule, made.timeline));
+      statistics.push_back(ddp_statistics(made.rank()));
     }
     const auto kind = static_cast<std::size_t>(found->second);
     steps.sequence.push_back(found->second);

@@ -36,7 +36,7 @@ CostModel with(CostModel costs, Change change) {
 }
 
 std::vector<WhatIf> what_if(const StepModel& model, const Training& training) {
-  const PlannedStep planned = plan_step(model.works, training);
+  const auto planned = std::make_shared<const PlannedStep>(plan_step(model.works, training));
   const CostModel& costs = model.costs;
   std::vector<WhatIf> all;
   for (const Change change : all_changes) {

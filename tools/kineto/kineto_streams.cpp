@@ -149,7 +149,9 @@ class StreamWriter {
     if (work.gemm)
       arguments.add("gemm", fmt::format("{} x {} x {}", work.gemm->m, work.gemm->n, work.gemm->k));
     if (work.launches > 1 && is_kernel(task.operation)) arguments.add("kernels", work.launches);
-    if (only_copies(task))  // it reads as much as it writes
+    const bool copies = (task.operation == Operation::copy_in && task.divisor == 1) ||
+                        task.operation == Operation::copy_out || is_transfer(task.operation);
+    if (copies)  // it reads as much as it writes
       arguments.add(kineto::bytes,
                     is_kernel(task.operation) ? work.traffic.count / 2 : work.payload.count);
     if (!is_collective(task.operation)) return;

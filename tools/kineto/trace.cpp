@@ -83,8 +83,7 @@ class TraceFile {
           "{}\n {{\"name\": {}, \"rank\": {}, \"process\": {}, \"step_ms\": {}, "
           "\"busy_overlap\": {}}}",
           ranks.empty() ? "" : ",", json_quoted(name), where.rank, where.host,
-          in_ms(step->metrics.step),
-          busy_overlap(step->schedule, step->timeline, where.like).ratio());
+          in_ms(step->metrics.step), busy_overlap(step->rank(at(where.like))).ratio());
     const Process& first = processes_.front();
     const bool on_hosts = TracedStep(scenario_, *first.step, first.where).collectives_on_hosts;
     // Holistic Trace Analysis looks for the rank in the text, with a space behind the colon.

@@ -383,10 +383,11 @@ std::vector<Lane> Timelines::bucket_lanes(std::size_t index) {
     if (!earliest || at < *earliest) earliest = at;
   }
   // The figures of a measured step are medians of many; these are of the one that is drawn.
-  const std::vector<BucketTimes> buckets = measure(schedule, step.timeline).buckets;
+  const std::vector<BucketTimes> buckets =
+      measure(step.job(), step.times, step.ranks.front()).buckets;
   std::vector<Lane> rows;
   Instant before{};  // without copies a bucket fills from when the one before it was full
-  for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
     const BucketTimes& bucket = buckets[b];
     if (bucket.end <= bucket.start) continue;
     const Instant ready = bucket.ready, begun = std::min(first[b].value_or(before), ready);

@@ -67,7 +67,7 @@ std::vector<int> typical_ranks(const Schedule& schedule, const Cluster& cluster,
 }
 
 void Waits::add(const std::vector<std::string>& names, const std::vector<WaitForRank>& of_step) {
-  for (const WaitForRank& wait : of_step) waited_[names.at(at(wait.rank))] += wait.waited;
+  for (const WaitForRank& wait : of_step) waited_[names.at(wait.rank)] += wait.waited;
 }
 
 std::optional<LateRank> Waits::latest(std::size_t steps) const {
@@ -79,8 +79,12 @@ std::optional<LateRank> Waits::latest(std::size_t steps) const {
 
 std::optional<LateRank> late_rank(const Scenario& scenario, const Step& step) {
   Waits waits;
-  if (const std::vector<std::string> names = names_of_ranks(scenario, step); !names.empty())
-    waits.add(names, waits_for_ranks(step.schedule, step.timeline, step.metrics));
+  const std::vector<std::string> names = names_of_ranks(scenario, step);
+  if (names.empty()) return std::nullopt;
+  std::vector<WaitForRank> waited =
+      waits_for_ranks(step.job(), step.times, step.metrics, step.ranks.front());
+  for (WaitForRank& each : waited) each.rank = step.index_of(each.rank);
+  waits.add(names, waited);
   return waits.latest(1);
 }
 

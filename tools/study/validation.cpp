@@ -7,11 +7,13 @@
 
 #include "backend/measure/measure_step.hpp"
 #include "backend/measure/steal.hpp"
+#include "model/base/index.hpp"
 #include "model/ddp/build_schedule.hpp"
 #include "model/schedule/fingerprint.hpp"
 #include "model/schedule/variants.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "sim/predict/predict.hpp"
+#include "model/timeline/schedule_times.hpp"
 #include "tools/study/expected_gradients.hpp"
 #include "tools/study/names.hpp"
 
@@ -50,31 +52,40 @@ StepMetrics median_of(const std::vector<StepMetrics>& samples) {
 }
 
 /// All timelines of one strategy become its figures; the one in the middle is kept.
-void summarise(std::vector<Timeline> timelines, const Scenario& scenario, ValidatedStep& step) {
-  for (Timeline& timeline : timelines)  // to tell what bounds a step, as the prediction does
-    timeline.details = step.predicted.timeline.details;
+void summarise(std::vector<Timeline> timelines, const Scenario& scenario, const StepWorks& works,
+               ValidatedStep& step) {
+  Step& measured = step.measured;
+  measured.planned = std::make_shared<const PlannedStep>(measured.schedule,
+                                                         program::job_of(measured.schedule, works));
+  const program::Job& job = measured.job();
   std::vector<StepMetrics> samples;
   std::vector<Duration> lengths;
   Waits waits;
-  const std::vector<int> typical = typical_ranks(step.measured.schedule, scenario.cluster,
+  const std::vector<int> typical = typical_ranks(measured.schedule, scenario.cluster,
                                                  static_cast<int>(timelines.front().ranks.size()));
-  for (const Timeline& timeline : timelines) {
+  for (Timeline& timeline : timelines) {
+    // To tell what bounds a step, as the prediction does.
+    timeline.details = step.predicted.timeline.details;
+    const JobTimeline times = timeline_of(measured.schedule, job, timeline);
     for (const int rank : typical) {
-      const Schedule its = schedule_of_rank(step.measured.schedule, rank);
-      samples.push_back(measure(its, timeline, rank));
+      samples.push_back(measure(job, times, at(rank)));
+      samples.back().buckets.resize(measured.schedule.buckets.size());
       if (rank != typical.front() || scenario.cluster.exceptions.empty()) continue;
       waits.add(names_of_real_ranks(scenario.cluster, timeline),
-                waits_for_ranks(its, timeline, samples.back(), rank));
+                waits_for_ranks(job, times, samples.back(), at(rank)));
     }
     lengths.push_back(timeline.end.time_since_epoch());
   }
   step.measured_late = waits.latest(timelines.size());
-  step.measured.metrics = median_of(samples);
+  measured.metrics = median_of(samples);
   step.spread = spread_of(lengths);
   std::sort(timelines.begin(), timelines.end(),
             [](const Timeline& a, const Timeline& b) { return a.end < b.end; });
-  step.measured.timeline = std::move(timelines[timelines.size() / 2]);
-  step.measured_parts = break_down(step.measured.schedule, step.measured.timeline, typical.front());
+  measured.timeline = std::move(timelines[timelines.size() / 2]);
+  measured.times = timeline_of(measured.schedule, job, measured.timeline);
+  for (std::size_t rank = 0; rank < measured.timeline.ranks.size(); ++rank)
+    measured.ranks.push_back(rank);
+  step.measured_parts = break_down(job, measured.times, at(typical.front()));
 }
 
 /// A step whose kernels are measured.
@@ -99,9 +110,9 @@ bool takes_part(const MeasuredStep& step, const std::vector<MeasuredStep>& measu
 
 /// As the calibration prices them, with so many ranks. Beside a comm hook, backward takes as much
 /// longer as it did beside that one; a calibration holds one figure for all of its hooks.
-void predict_all(Validation& validation, const std::vector<Training>& trainings,
-                 const std::vector<Schedule>& schedules, int ranks,
-                 const std::optional<MeasureKernels>& kernels) {
+StepModel predict_all(Validation& validation, const std::vector<Training>& trainings,
+                      const std::vector<Schedule>& schedules, int ranks,
+                      const std::optional<MeasureKernels>& kernels) {
   validation.scenario.cluster =
       calibrated_cluster(validation.calibration, validation.scenario.cluster, ranks);
   StepModel model = model_of(validation.scenario);
@@ -109,10 +120,13 @@ void predict_all(Validation& validation, const std::vector<Training>& trainings,
     ValidatedStep& step = validation.steps[s];
     if (kernels)
       model.costs.backward_beside_hook = kernels->backward_beside(schedules[s].hook_state);
-    step.predicted = predict(model.costs, trainings[s], PlannedStep(model.works, schedules[s]));
-    step.predicted_parts = break_down(step.predicted.schedule, step.predicted.timeline);
+    step.predicted = predict(model.costs, trainings[s],
+                             std::make_shared<const PlannedStep>(model.works, schedules[s]));
+    step.predicted_parts =
+        break_down(step.predicted.job(), step.predicted.times, step.predicted.ranks.front());
     step.predicted_late = late_rank(validation.scenario, step.predicted);
   }
+  return model;
 }
 
 /// Since then, by this rank's clock.
@@ -304,9 +318,10 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   if (rounds.measured() < options.steps)
     validation.cut_short = {rounds.measured(), options.steps, *options.within};
   if (kernels) kernels->put_into(validation.calibration);
-  predict_all(validation, trainings, schedules, backend.link_ranks(), kernels);
+  const StepModel model =
+      predict_all(validation, trainings, schedules, backend.link_ranks(), kernels);
   for (std::size_t s = 0; s < schedules.size(); ++s)
-    summarise(std::move(timelines[s]), validation.scenario, validation.steps[s]);
+    summarise(std::move(timelines[s]), validation.scenario, model.works, validation.steps[s]);
   backend.sum(overflows);
   for (std::size_t s = 0; s < schedules.size(); ++s) {
     validation.steps[s].overflows = static_cast<std::int64_t>(overflows[s]);

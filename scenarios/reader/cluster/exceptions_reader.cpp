@@ -47,8 +47,8 @@ const Map<GivenException>& exception_map() {
                 .example = "200 ms"})
           .key("at", value::share(0, 1), [](auto& given) -> auto& { return given.differs.at; },
                {.meaning =
-                    "The share of the step's computation by which the pause comes: before the "
-                    "kernel that reaches it is enqueued.",
+                    "The share of what forward, backward and optimizer compute by which the pause "
+                    "comes: before the kernel that reaches it is enqueued.",
                 .example = "40 %"})
           .needs({"rank", "node"}, "missing key \"rank\" or \"node\": it says which ranks differ")
           .needs({"compute", "nic", "pause"},

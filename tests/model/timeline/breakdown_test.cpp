@@ -2,9 +2,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/schedule/schedule.hpp"
+#include "tests/model/timeline/of_schedule.hpp"
 
 using namespace ddpsim;
+using namespace ddpsim::timelines;
 using namespace std::chrono_literals;
 
 namespace {

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/model/timeline/of_schedule.hpp"
+
 namespace ddpsim {
 namespace {
 
@@ -21,11 +23,13 @@ struct Made {
     task.operation = operation;
     task.stream = stream;
     task.divisor = divisor;
+    task.work = static_cast<std::uint32_t>(schedule.works.size());
+    schedule.works.emplace_back().operation = operation;
     schedule.tasks.push_back(task);
     timeline.ranks[0].push_back({at_us(start), at_us(start), at_us(start), at_us(end)});
     return *this;
   }
-  BusyOverlap overlap() const { return busy_overlap(schedule, timeline); }
+  BusyOverlap overlap() const { return timelines::busy_overlap(schedule, timeline); }
 };
 
 TEST_CASE("communication beside kernels counts once, however many run",

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "model/timeline/metrics.hpp"
+#include "tests/model/timeline/of_schedule.hpp"
 #include "tests/model/timeline/timelines.hpp"
 
 using namespace ddpsim;

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/model/timeline/of_schedule.hpp"
 #include "tests/model/timeline/timelines.hpp"
 
 using namespace ddpsim;
@@ -237,6 +238,7 @@ TEST_CASE("a broadcast waits for the update of its owner on another rank", "[mod
   // This rank updates nothing; the owner's update ends at 12.
   History history = updated_and_broadcast();
   history.schedule.tasks[4].owner = 1;
+  history.schedule.tasks[4].operation = Operation::broadcast;
   history.timeline.ranks.push_back(history.timeline.ranks[0]);
   history.timeline.ranks[0][3].end = Instant{10ms};
   const auto buckets = why(history);

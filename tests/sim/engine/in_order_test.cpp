@@ -6,9 +6,9 @@
 #include <catch2/catch.hpp>
 
 #include "model/ddp/build_schedule.hpp"
-#include "model/timeline/ddp_statistics.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/predict.hpp"
+#include "tests/model/timeline/of_schedule.hpp"
 #include "tests/sim/predict/fixtures.hpp"
 #include "tests/sim/predict/models.hpp"
 
@@ -114,7 +114,7 @@ TEST_CASE("R21: copies back of 1 end at 56, 71, 91, 111", "[sim][simulate]") {
 
 TEST_CASE("the example communicates for 80 and exposes 56", "[sim][simulate]") {
   const auto [schedule, costs] = example(false, 1ms);
-  const StepMetrics metrics = measure(schedule, simulate(schedule, costs));
+  const StepMetrics metrics = timelines::measure(schedule, simulate(schedule, costs));
   Training alone = one_bucket_each();
   alone.strategy = Strategy::none;
   const StepMetrics none = predict(example_model(false), alone).metrics;
@@ -131,7 +131,7 @@ TEST_CASE("each bucket of the example tells when it was ready and what it expose
           "[sim][simulate]") {
   // The device stands still from 56 to 70, 71 to 90 and 91 to 110.
   const auto [schedule, costs] = example(false, 1ms);
-  const StepMetrics metrics = measure(schedule, simulate(schedule, costs));
+  const StepMetrics metrics = timelines::measure(schedule, simulate(schedule, costs));
   const std::vector<Duration> ready{30ms, 10ms, 40ms, 50ms}, exposed{0ms, 14ms, 19ms, 19ms};
   REQUIRE(metrics.buckets.size() == 4);
   for (std::size_t b = 0; b < 4; ++b) {
@@ -146,7 +146,7 @@ TEST_CASE("R46: PyTorch would log 55 of compute, 81 of communication and 25 of o
   // Marks: first launch at 30, end of compute at 55, end of the last copy back at 111.
   const bool synchronous = GENERATE(false, true);
   const auto [schedule, costs] = example(synchronous, 1ms);
-  const auto logged = ddp_statistics(schedule, simulate(schedule, costs));
+  const auto logged = timelines::ddp_statistics(schedule, simulate(schedule, costs));
   REQUIRE(logged);
   CHECK(logged->forward_compute == 0ms);
   CHECK(logged->backward_compute == 55ms);
@@ -163,7 +163,7 @@ TEST_CASE("R46: DDP marks where communication starts even if the comm hook sends
   training.comm_hook.post_local_sgd.gradient_allreduce = false;
   const auto logged_of = [&] {
     const auto [schedule, costs] = example(synchronous, 1ms, training);
-    const auto logged = ddp_statistics(schedule, simulate(schedule, costs));
+    const auto logged = timelines::ddp_statistics(schedule, simulate(schedule, costs));
     REQUIRE(logged);
     return *logged;
   };
@@ -189,5 +189,5 @@ TEST_CASE("R20: copies in lengthen compute, copies out do not", "[sim][simulate]
   model.works.copy_in.assign(4, timed::taking(model, Operation::copy_in, 1ms));
   CHECK(predict(model, one_bucket_each()).metrics.backward == 59ms);
   const auto [schedule, costs] = example(false, 1ms);
-  CHECK(measure(schedule, simulate(schedule, costs)).backward == 55ms);
+  CHECK(timelines::measure(schedule, simulate(schedule, costs)).backward == 55ms);
 }

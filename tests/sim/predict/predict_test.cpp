@@ -1,8 +1,8 @@
 #include "sim/predict/predict.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
-#include <optional>
 #include <vector>
 
 #include <catch2/catch.hpp>
@@ -166,14 +166,14 @@ TEST_CASE("a schedule that is built already is predicted like the step it is of"
     StepModel model(workload, any_cluster(dice), Optimizer::sgd);
     if (dice.one_in(3)) model.costs.slowest_rank = 1.2;
     const Training training = any_training(dice, workload);
-    std::optional<PlannedStep> planned;
+    std::shared_ptr<const PlannedStep> planned;
     try {
-      planned = plan_step(model.works, training);
+      planned = std::make_shared<PlannedStep>(plan_step(model.works, training));
     } catch (const std::invalid_argument&) {
       CHECK_THROWS_AS(predict(model, training), std::invalid_argument);
       continue;
     }
-    const Step built = predict(model.costs, training, *planned), whole = predict(model, training);
+    const Step built = predict(model.costs, training, planned), whole = predict(model, training);
     REQUIRE(same(built.timeline, whole.timeline));
     ++built_ones;
     CHECK(built.metrics.step == whole.metrics.step);
@@ -191,7 +191,7 @@ TEST_CASE("a schedule that is built already is predicted like the step it is of"
     const CostModel faster = with(model.costs, Change::link_twice_as_fast);
     StepModel other = model;
     other.costs = faster;
-    REQUIRE(same(predict(faster, training, *planned).timeline, predict(other, training).timeline));
+    REQUIRE(same(predict(faster, training, planned).timeline, predict(other, training).timeline));
     different += predict(other, training).metrics.step != whole.metrics.step;
   }
   CHECK(different > 80);

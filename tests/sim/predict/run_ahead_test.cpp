@@ -5,6 +5,7 @@
 #include "model/schedule/joined_steps.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/predict.hpp"
+#include "tests/model/timeline/of_schedule.hpp"
 #include "tests/sim/predict/random_steps.hpp"
 
 using namespace ddpsim;
@@ -63,7 +64,7 @@ struct HandMade {
     Step& step = steps.kinds.emplace_back();
     step.schedule = schedule();
     step.timeline = simulate_ranks(model().costs, {model().works, step.schedule});
-    step.metrics = measure(step.schedule, step.timeline);
+    step.metrics = timelines::measure(step.schedule, step.timeline);
     steps.sequence.assign(count, 0);
     steps.counts = {static_cast<std::int64_t>(count)};
     return steps;

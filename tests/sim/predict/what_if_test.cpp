@@ -37,7 +37,7 @@ Duration step_under(const StepModel& model, Strategy strategy, Change change) {
 
 std::vector<ExposedBucket> why(const StepModel& model, Strategy strategy) {
   const Step step = predict(model, timed::training_of(strategy));
-  return why_exposed(step.schedule, step.timeline, step.metrics);
+  return why_exposed(step.job(), step.times, step.metrics, step.ranks.front());
 }
 
 }  // namespace
@@ -207,7 +207,7 @@ TEST_CASE("the shares of every exposed bucket sum to its exposed time", "[sim][w
       std::size_t exposed_buckets = 0;
       for (const BucketTimes& bucket : step.metrics.buckets)
         exposed_buckets += bucket.exposed > Duration::zero();
-      const auto buckets = why_exposed(step.schedule, step.timeline, step.metrics);
+      const auto buckets = why_exposed(step.job(), step.times, step.metrics, step.ranks.front());
       CHECK(buckets.size() == exposed_buckets);
       for (const ExposedBucket& bucket : buckets) {
         CHECK(std::accumulate(bucket.exposed_by.begin(), bucket.exposed_by.end(), Duration{}) ==

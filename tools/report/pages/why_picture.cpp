@@ -43,7 +43,8 @@ BarPicture::Row row_of(std::string label, const std::vector<ExposedBucket>& buck
 
 void add_rows(BarPicture& bars, const Scenario& scenario, const NamedStep& named) {
   const Step& step = *named.step;
-  std::vector<ExposedBucket> buckets = why_exposed(step.schedule, step.timeline, step.metrics);
+  std::vector<ExposedBucket> buckets =
+      why_exposed(step.job(), step.times, step.metrics, step.ranks.front());
   if (buckets.empty()) return;
   std::stable_sort(buckets.begin(), buckets.end(),
                    [](const ExposedBucket& a, const ExposedBucket& b) {

@@ -68,7 +68,7 @@ inline constexpr Field exception_pause =
     ms_field("pause_ms", "pause ms", "How long the host of the rank stands still in each step.",
              Better::low);
 inline constexpr Field exception_at =
-    ratio_field("at", "at", "The share of the step's computation by which the pause comes.",
+    ratio_field("at", "at", "The share of what the passes compute by which the pause comes.",
                 Better::neither, percent);
 
 inline constexpr std::array of_cluster{

@@ -105,7 +105,7 @@ Record steps_record(const Comparison& run, const ConsecutiveSteps& steps, const 
 
 DdpAverages averages_of(const Step& step) {
   DdpAverages averages;
-  if (const auto sample = ddp_statistics(step.schedule, step.timeline)) averages.add(*sample);
+  if (const auto sample = ddp_statistics(step.rank())) averages.add(*sample);
   return averages;
 }
 
@@ -156,8 +156,7 @@ Page statistics_page(const Comparison& run, const std::vector<ConsecutiveSteps>&
     table.add(statistics_record(logged)
                   .add(fields::strategy_in_words, strategy_label(step.training))
                   .add(fields::communication_ms, in_ms(step.metrics.communication))
-                  .add(fields::busy_overlap_ms,
-                       in_ms(busy_overlap(step.schedule, step.timeline).beside)));
+                  .add(fields::busy_overlap_ms, in_ms(busy_overlap(step.rank()).beside)));
   }
   Page page;
   if (table.rows.empty())

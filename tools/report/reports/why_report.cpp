@@ -1,9 +1,11 @@
 #include "tools/report/reports/why_report.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "model/base/index.hpp"
 #include "model/timeline/why.hpp"
 #include "sim/predict/what_if.hpp"
 #include "tools/report/records/choice_record.hpp"
@@ -67,6 +69,14 @@ bool is_told(Cause cause, const ExposedBucket& bucket) {
   return cause != Cause::host_copies || bucket.by(cause) > Duration::zero();
 }
 
+/// Their last ranks as those of the step that are told apart.
+std::vector<ExposedBucket> exposed_buckets(const Step& step) {
+  std::vector<ExposedBucket> buckets =
+      why_exposed(step.job(), step.times, step.metrics, step.ranks.front());
+  for (ExposedBucket& each : buckets) each.last_rank = step.index_of(each.last_rank);
+  return buckets;
+}
+
 /// `ranks`: the names of the ranks; empty: there are no exceptions.
 Record bucket_record(const ExposedBucket& bucket, const std::vector<std::string>& ranks) {
   Record shares, record;
@@ -85,7 +95,7 @@ Record bucket_record(const ExposedBucket& bucket, const std::vector<std::string>
       .add(fields::reason, field_of(bucket.cause).name)
       .add(fields::exposed_by_ms, std::move(shares));
   if (!ranks.empty()) {
-    const std::string& last = ranks.at(static_cast<std::size_t>(bucket.last_rank));
+    const std::string& last = ranks.at(bucket.last_rank);
     record.add(fields::waits_for, last.empty() ? FieldValue() : FieldValue(last));
   }
   add_choice(record, bucket.times.choice);
@@ -125,7 +135,7 @@ void add_buckets(Page& page, const Scenario& scenario, const NamedStep& named,
   const std::string& label = named.name;
   if (step.metrics.collectives == 0)
     return page.add(Paragraph{fmt::format("{}: nothing is reduced", label)});
-  std::vector<ExposedBucket> buckets = why_exposed(step.schedule, step.timeline, step.metrics);
+  std::vector<ExposedBucket> buckets = exposed_buckets(step);
   std::string said = fmt::format("{}: {} of {} buckets are exposed, {} ms", label, buckets.size(),
                                  step.schedule.buckets.size(), precise_ms(sum_of(buckets)));
   if (none != nullptr) {
@@ -199,8 +209,10 @@ std::string bucket_label(const Scenario& scenario, const Schedule& schedule, std
 }
 
 bool has_later_collectives(const Schedule& schedule) {
+  std::vector<int> sent(schedule.buckets.size(), -1);  // [bucket] the latest micro-batch
   return std::ranges::any_of(schedule.tasks, [&](const Task& task) {
-    return is_collective(task.operation) && task.bucket != nobody && !begins_bucket(schedule, task);
+    if (!is_collective(task.operation) || task.bucket == nobody) return false;
+    return std::exchange(sent[at(task.bucket)], task.micro_batch) == task.micro_batch;
   });
 }
 
@@ -267,8 +279,7 @@ std::vector<Record> why_records(const Comparison& comparison, const std::vector<
   std::vector<Record> all;
   for (std::size_t s = 0; s < comparison.compared.size(); ++s) {
     const Step& step = comparison.compared[s];
-    const std::vector<ExposedBucket> buckets =
-        why_exposed(step.schedule, step.timeline, step.metrics);
+    const std::vector<ExposedBucket> buckets = exposed_buckets(step);
     const std::vector<std::string> ranks = names_of_ranks(comparison.scenario, step);
     List exposed_buckets, changes;
     for (const ExposedBucket& bucket : buckets)

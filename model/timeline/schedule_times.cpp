@@ -1,29 +1,10 @@
-#include "sim/predict/schedule_times.hpp"
+#include "model/timeline/schedule_times.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "model/base/index.hpp"
-#include "sim/engine/price.hpp"
-
 namespace ddpsim {
 namespace {
-
-bool is_ordinary(const CostModel& costs, int rank) {
-  const RankException* exception = exception_of(costs.exceptions, rank);
-  return exception == nullptr || !exception->computes_otherwise();
-}
-
-/// A rank of the job that is as this one.
-std::size_t rank_like(const SimulatedRank& simulated, const CostModel& costs, std::size_t ranks) {
-  const int slowest = slowest_rank_of(costs, ranks);
-  if (simulated.exception) return at(simulated.rank);
-  if (simulated.slowest) return at(slowest);
-  int rank = simulated.rank;
-  while (rank + 1 < static_cast<int>(ranks) && (!is_ordinary(costs, rank) || rank == slowest))
-    ++rank;
-  return at(rank);
-}
 
 /// The times of a schedule's tasks, of a rank whose program has left some out.
 class Passing {
@@ -58,12 +39,12 @@ class Passing {
 }  // namespace
 
 Timeline timeline_of(const Schedule& schedule, const program::Job& job, const JobTimeline& timeline,
-                     std::span<const SimulatedRank> ranks, const CostModel& costs) {
-  const bool different = different_ranks(schedule, costs.ranks) > 1;
+                     std::span<const std::size_t> ranks) {
+  const bool different = job.programs.size() > 1;
   Timeline result;
   result.end = timeline.end;
-  for (const SimulatedRank& each : ranks) {
-    const RankOfJob rank(job, timeline, rank_like(each, costs, job.ranks()));
+  for (const std::size_t each : ranks) {
+    const RankOfJob rank(job, timeline, each);
     if (result.details.empty() && rank.details != nullptr) result.details = *rank.details;
     std::vector<TaskTimes>& times = result.ranks.emplace_back(schedule.tasks.size());
     std::vector<bool> done(different ? times.size() : 0, false);
@@ -74,6 +55,30 @@ Timeline timeline_of(const Schedule& schedule, const program::Job& job, const Jo
       if (different) done[task] = true;
     }
     if (different) Passing(schedule, times).fill(done);
+  }
+  return result;
+}
+
+JobTimeline timeline_of(const Schedule& schedule, const program::Job& job,
+                        const Timeline& timeline) {
+  JobTimeline result;
+  result.end = timeline.end;
+  if (!timeline.details.empty()) {
+    result.details.push_back(timeline.details);
+    result.details.front().resize(job.works.size());
+  }
+  for (std::size_t rank = 0; rank < timeline.ranks.size(); ++rank) {
+    const program::Program& program = job.programs[job.program_of.at(rank)];
+    std::vector<TaskTimes>& times = result.classes.emplace_back(program.tasks.size());
+    result.class_of.push_back(static_cast<std::uint32_t>(rank));
+    if (!timeline.details.empty()) result.details_of.push_back(0);
+    Instant begun = timeline.end;  // the host, with the task behind it
+    for (std::size_t place = times.size(); place-- > 0;) {
+      const std::uint32_t task = program.tasks[place].deed;
+      times[place] = task < schedule.tasks.size() ? timeline.ranks[rank][task]
+                                                  : TaskTimes{begun, begun, begun, begun};
+      begun = times[place].issued;
+    }
   }
   return result;
 }

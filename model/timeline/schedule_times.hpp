@@ -1,11 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 
-#include "model/cost/cost_model.hpp"
+#include "model/schedule/schedule.hpp"
 #include "model/timeline/job_timeline.hpp"
-#include "sim/predict/planned_step.hpp"
-#include "sim/predict/simulated_ranks.hpp"
 
 namespace ddpsim {
 
@@ -13,6 +12,11 @@ namespace ddpsim {
 /// times of the schedule's tasks. Of a task that another rank does a rank has the moment at which
 /// it could have begun.
 Timeline timeline_of(const Schedule& schedule, const program::Job& job, const JobTimeline& timeline,
-                     std::span<const SimulatedRank> ranks, const CostModel& costs);
+                     std::span<const std::size_t> ranks);
+
+/// And back: of each rank of the job the times of its tasks. Where the host waits before a task it
+/// has the moment at which it began that task.
+JobTimeline timeline_of(const Schedule& schedule, const program::Job& job,
+                        const Timeline& timeline);
 
 }  // namespace ddpsim
