@@ -11,9 +11,9 @@
 #include "model/ddp/build_schedule.hpp"
 #include "model/schedule/fingerprint.hpp"
 #include "model/schedule/variants.hpp"
+#include "model/timeline/schedule_times.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "sim/predict/predict.hpp"
-#include "model/timeline/schedule_times.hpp"
 #include "tools/study/expected_gradients.hpp"
 #include "tools/study/names.hpp"
 
