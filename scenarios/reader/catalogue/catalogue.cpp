@@ -67,8 +67,9 @@ EntryFile find_entry_file(const Yaml& given, std::string_view kind) {
 Entry find_entry(const Yaml& given, std::string_view kind) {
   if (given.is_map()) return {given, "inline"};
   const EntryFile file = find_entry_file(given, kind);
-  Entry entry{Yaml::load(file.path), file.name};
-  if (!file.of_catalogue) check_kind(entry.yaml, kind_of_entry(kind), &given);
+  const FileKind expected = kind_of_entry(kind);
+  Entry entry{Yaml::load(file.path, example_of(expected)), file.name};
+  if (!file.of_catalogue) check_kind(entry.yaml, expected, &given);
   return entry;
 }
 

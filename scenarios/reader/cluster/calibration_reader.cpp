@@ -375,7 +375,7 @@ Calibration read_calibration(const Yaml& given) {
   const std::filesystem::path path = given.folder() / given.text("the path of a calibration file");
   if (const std::string reason = unreadable(path); !reason.empty())
     given.fail(fmt::format("{}: {}", path.string(), reason));
-  const Yaml root = Yaml::load(path);
+  const Yaml root = Yaml::load(path, example_of(FileKind::calibration));
   check_kind(root, FileKind::calibration, &given);
   return calibration_of(root);
 }

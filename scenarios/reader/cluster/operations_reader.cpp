@@ -200,7 +200,8 @@ OperationsFile read_operations(const Yaml& given) {
 }
 
 std::string device_of_operations(const Yaml& given) {
-  return read_operations(Yaml::load(find_entry_file(given, operation_entries).path)).device;
+  const auto file = find_entry_file(given, operation_entries).path;
+  return read_operations(Yaml::load(file, example_of(FileKind::operations))).device;
 }
 
 std::shared_ptr<const OperationTable> measured_operations(const Yaml& given) {

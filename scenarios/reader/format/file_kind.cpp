@@ -24,23 +24,26 @@ namespace {
 struct KnownKind {
   FileKind kind;
   std::string_view name;
-  std::string_view format;  ///< its name among all_formats()
-  std::string_view mark;    ///< the value of its key `format`; "" if it has no such key
-  bool needs_mark = false;  ///< without the mark it is no such file
+  std::string_view format;   ///< its name among all_formats()
+  std::string_view mark;     ///< the value of its key `format`; "" if it has no such key
+  std::string_view example;  ///< a key with a value
+  bool needs_mark = false;   ///< without the mark it is no such file
 };
 constexpr std::array known_kinds{
-    KnownKind{FileKind::scenario, "a scenario", "scenario", ""},
-    KnownKind{FileKind::model, "a model", "model", ""},
-    KnownKind{FileKind::profile, "a workload profile", "workload", "ddpsim.workload/1", true},
+    KnownKind{FileKind::scenario, "a scenario", "scenario", "", "workload: {model: resnet50}"},
+    KnownKind{FileKind::model, "a model", "model", "", "family: gpt2"},
+    KnownKind{FileKind::profile, "a workload profile", "workload", "ddpsim.workload/1",
+              "format: ddpsim.workload/1", true},
     KnownKind{FileKind::description, "a workload description", "description", "ddpsim.workload/2",
-              true},
-    KnownKind{FileKind::link, "a link", "link", "ddpsim.link/1"},
-    KnownKind{FileKind::calibration, "a calibration", "calibration", "ddpsim.calibration/1", true},
-    KnownKind{FileKind::cluster, "a cluster", "cluster", ""},
-    KnownKind{FileKind::device, "a device", "device", ""},
-    KnownKind{FileKind::host, "a host", "host", "ddpsim.host/1"},
+              "format: ddpsim.workload/2", true},
+    KnownKind{FileKind::link, "a link", "link", "ddpsim.link/1", "bandwidth: 400 Gbit/s"},
+    KnownKind{FileKind::calibration, "a calibration", "calibration", "ddpsim.calibration/1",
+              "format: ddpsim.calibration/1", true},
+    KnownKind{FileKind::cluster, "a cluster", "cluster", "", "device: h100-sxm"},
+    KnownKind{FileKind::device, "a device", "device", "", "base: h100-sxm"},
+    KnownKind{FileKind::host, "a host", "host", "ddpsim.host/1", "format: ddpsim.host/1"},
     KnownKind{FileKind::operations, "a table of operations", "operations", "ddpsim.operations/1",
-              true}};
+              "format: ddpsim.operations/1", true}};
 
 const KnownKind& known_kind(FileKind kind) {
   return *std::find_if(known_kinds.begin(), known_kinds.end(),
@@ -117,6 +120,10 @@ std::string_view without_version(std::string_view mark) {
 }
 
 }  // namespace
+
+std::string_view example_of(FileKind kind) {
+  return known_kind(kind).example;
+}
 
 void check_kind(const Yaml& root, FileKind expected, const Yaml* named) {
   const YamlMap map(root);

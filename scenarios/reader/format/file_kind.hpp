@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "scenarios/reader/format/yaml.hpp"
 
@@ -20,6 +21,9 @@ enum class FileKind : std::uint8_t {
   host,
   operations
 };
+
+/// A key with a value as such a file has: "bandwidth: 400 Gbit/s" of a link.
+std::string_view example_of(FileKind kind);
 
 /// Throws InputError, with what the file is and how it is given, if the file of this mapping is of
 /// another kind than is read here. A file is what its key `format` says; without that key it is

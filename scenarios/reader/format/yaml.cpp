@@ -18,6 +18,7 @@
 #include "scenarios/reader/text/memory_file.hpp"
 #include "scenarios/reader/text/quantity_text.hpp"
 #include "scenarios/reader/text/seal.hpp"
+#include "scenarios/reader/text/to_import.hpp"
 #include "scenarios/reader/text/yaml_merge.hpp"
 #include "scenarios/reader/text/yaml_syntax.hpp"
 #include "scenarios/reader/text/yaml_tags.hpp"
@@ -88,6 +89,25 @@ std::string text_of(const std::filesystem::path& file) {
   return content.str();
 }
 
+/// Throws InputError where the text is what `ddpsim import` reads, as far as `what` knows.
+void check_no_import(std::string (*what)(const std::string&, std::string_view),
+                     const std::string& file, const std::string& content) {
+  if (const std::string told = what(file, content); !told.empty())
+    throw InputError(fmt::format("{}: {}", file, told));
+}
+
+/// Why a file that is too large is none of ours.
+std::string too_large(const std::filesystem::path& path) {
+  constexpr std::size_t looked_at = 65536;
+  std::string beginning(looked_at, '\0');
+  std::ifstream stream(path, std::ios::binary);
+  stream.read(beginning.data(), static_cast<std::streamsize>(beginning.size()));
+  beginning.resize(static_cast<std::size_t>(stream.gcount()));
+  std::string told = json_to_import(path.string(), beginning);
+  if (told.empty()) told = log_to_import(path.string(), beginning);
+  return "larger than 8 MiB" + (told.empty() ? "" : ": " + told);
+}
+
 /// The key at the end of a path; null: there is none.
 const KeyDescription* key_at(const MapDescription& root, const std::vector<std::string>& steps) {
   const MapDescription* map = &root;
@@ -150,16 +170,17 @@ std::string unreadable(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return "no such file";
   if (!std::filesystem::is_regular_file(path, error)) return "not a file";
-  return std::filesystem::file_size(path, error) > largest_file ? "larger than 8 MiB" : "";
+  return std::filesystem::file_size(path, error) > largest_file ? too_large(path) : "";
 }
 
-Yaml Yaml::load(const std::filesystem::path& file) {
+Yaml Yaml::load(const std::filesystem::path& file, std::string_view example) {
   const std::string name = file.string();
   std::error_code error;  // a path may be too long to be asked about
   if (const std::string reason = unreadable(file); !reason.empty())
     throw InputError(fmt::format(
         "{}{}: {}", name, std::filesystem::is_regular_file(file, error) ? ":1:1" : "", reason));
   const std::string given = text_of(file);
+  check_no_import(json_to_import, name, given);
   check_amount(given, name);
   check_seal(given, name);
   const std::string content = with_joined_surrogates(given);
@@ -173,10 +194,13 @@ Yaml Yaml::load(const std::filesystem::path& file) {
     Yaml root(node, name, "");
     root.changes_ = std::make_shared<Changes>(std::move(changes));
     if (root.node_.IsNull())
-      throw InputError(fmt::format(
-          "{}:1:1: empty file: expected a mapping such as \"name: my first scenario\"", name));
-    if (!root.is_map())
-      root.fail("expected a mapping of keys to values, such as \"workload: {model: resnet50}\"");
+      throw InputError(fmt::format("{}:1:1: empty file: expected a mapping such as \"{}\"", name,
+                                   example.empty() ? "name: my first scenario" : example));
+    if (!root.is_map()) {
+      check_no_import(log_to_import, name, content);
+      root.fail(fmt::format("expected a mapping of keys to values, such as \"{}\"",
+                            example.empty() ? "workload: {model: resnet50}" : example));
+    }
     return root;
   } catch (const TagProblem& problem) {
     throw InputError(fmt::format("{}:{}:{}: {}", name, problem.mark.line + 1,
@@ -185,6 +209,7 @@ Yaml Yaml::load(const std::filesystem::path& file) {
     throw InputError(fmt::format("{}:{}:{}: nested too deeply: is this a scenario?", name,
                                  problem.mark.line + 1, problem.mark.column + 1));
   } catch (const YAML::Exception& problem) {
+    check_no_import(log_to_import, name, content);
     if (const std::string why = cut_off(content, problem.mark.line); !why.empty())
       throw InputError(fmt::format("{}:{}", name, why));
     const SyntaxProblem why =

@@ -32,8 +32,9 @@ std::string unreadable(const std::filesystem::path& path);
 class Yaml {
  public:
   /// Reads a whole file. Throws InputError if it cannot be read, is larger than 8 MiB, or is not
-  /// one YAML mapping.
-  static Yaml load(const std::filesystem::path& file);
+  /// one YAML mapping. `example`: a key with a value as such a file has, which the error shows; "":
+  /// those of a scenario.
+  static Yaml load(const std::filesystem::path& file, std::string_view example = "");
   /// A lone scalar that comes from no file.
   static Yaml of_text(const std::string& text) { return Yaml(YAML::Node(text), "", ""); }
   /// A lone scalar that a user gave, of whom errors say what was written.

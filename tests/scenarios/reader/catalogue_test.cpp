@@ -322,11 +322,10 @@ TEST_CASE("what is wrong in a file referred to is reported there", "[scenarios][
         "zero, got \"1\"");
   scratch.write("mine.yaml", "- a\n");
   CHECK(refusal_at(scratch, 6, "  device: mine.yaml") ==
-        "mine.yaml:1:1: expected a mapping of keys to values, such as \"workload: {model: "
-        "resnet50}\"");
+        "mine.yaml:1:1: expected a mapping of keys to values, such as \"base: h100-sxm\"");
   scratch.write("mine.yaml", "");
   CHECK(refusal_at(scratch, 6, "  device: mine.yaml") ==
-        "mine.yaml:1:1: empty file: expected a mapping such as \"name: my first scenario\"");
+        "mine.yaml:1:1: empty file: expected a mapping such as \"base: h100-sxm\"");
 }
 
 }  // namespace
