@@ -165,7 +165,8 @@ Map<Link> make_link_map() {
             .example = "2"})
       .key("nics", value::whole(1, 1024), &Link::nics,
            {.meaning = "How many network cards a node has.",
-            .otherwise = "one per rank for InfiniBand, one per node for others",
+            .otherwise = "one per rank for InfiniBand, one per node for others; in the place of a "
+                         "ready cluster's network as many as that has",
             .example = "8"})
       .key("ranks", value::whole(1, 1000000), &Link::table_ranks,
            {.meaning = "How many ranks the table was measured with. For another number of ranks it "

@@ -24,12 +24,14 @@
 #include "tools/report/reports/full_nodes.hpp"
 #include "tools/report/reports/idle_links.hpp"
 #include "tools/report/reports/kept_links.hpp"
+#include "tools/report/reports/kept_nics.hpp"
 #include "tools/report/reports/kept_price.hpp"
 #include "tools/report/reports/rank_exceptions.hpp"
 #include "tools/study/cluster_layers.hpp"
 #include "tools/study/known_joins.hpp"
 #include "tools/study/measurement_doubts.hpp"
 #include "tools/study/point_notes.hpp"
+#include "tools/study/table_ranks.hpp"
 
 namespace ddpsim {
 namespace {
@@ -435,12 +437,9 @@ void add_link_origin(std::vector<std::string>& notes, const CalibratedCluster& c
         name_of_link(deciding_link(cluster)),
         touches(settings, "cluster." + key) ? fmt::format("cluster.{} (--link)", key) : key));
   }
-  const int measured = ranks_of_table(cluster);
-  if (measured > 0 && measured != cluster.ranks())
-    notes.push_back(
-        fmt::format("all-reduces were measured with {} ranks: for {} they are scaled by the law of "
-                    "a ring, which nobody measured here",
-                    measured, cluster.ranks()));
+  if (std::string scaled = scaled_table_note(ranks_of_table(cluster), {cluster.ranks()});
+      !scaled.empty())
+    notes.push_back(std::move(scaled));
 }
 
 /// A network of a kind whose bandwidth, of one NIC, is what its table reached over all NICs
@@ -575,13 +574,6 @@ void add_idle_nics(std::vector<std::string>& notes, const CalibratedCluster& clu
 
 }  // namespace
 
-int ranks_of_table(const CalibratedCluster& cluster) {
-  if (CollectiveLaw(cluster).name() != std::string("table")) return 0;
-  const bool calibrated = cluster.calibration && !cluster.calibration->all_reduce.empty();
-  const int said = calibrated ? cluster.calibration->ranks : deciding_link(cluster).table_ranks;
-  return said > 0 ? said : cluster.ranks();
-}
-
 std::vector<std::string> cluster_notes(const Scenario& scenario,
                                        const std::vector<Setting>& settings) {
   std::vector<std::string> notes;
@@ -613,6 +605,8 @@ std::vector<std::string> cluster_notes(const Scenario& scenario,
     notes.push_back(std::move(split));
   if (std::string price = kept_price_note(scenario, settings); !price.empty())
     notes.push_back(std::move(price));
+  if (std::string nics = kept_nics_note(scenario, settings); !nics.empty())
+    notes.push_back(std::move(nics));
   if (std::string used = used_nodes_note(scenario, settings); !used.empty())
     notes.push_back(std::move(used));
   add_foreign_operations(notes, scenario, settings);

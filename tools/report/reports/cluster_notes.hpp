@@ -13,8 +13,4 @@ namespace ddpsim {
 std::vector<std::string> cluster_notes(const Scenario& scenario,
                                        const std::vector<Setting>& settings);
 
-/// How many ranks measured the all-reduces that the cluster's are interpolated from: its own number
-/// where their table does not say; 0: they are by a law.
-int ranks_of_table(const CalibratedCluster& cluster);
-
 }  // namespace ddpsim

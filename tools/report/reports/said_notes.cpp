@@ -15,6 +15,7 @@
 #include "tools/study/carried_fit.hpp"
 #include "tools/study/file_notes.hpp"
 #include "tools/study/memory_advice.hpp"
+#include "tools/study/table_ranks.hpp"
 
 namespace ddpsim {
 namespace {
