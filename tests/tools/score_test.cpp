@@ -221,7 +221,7 @@ TEST_CASE("results are written although they are past the tolerance", "[tools][s
 
 TEST_CASE("a tolerance that is no share is refused", "[tools][score]") {
   for (const char* text :
-       {"lots", "-5%", "5 percent", "1.5", "nan", "inf", "nan%", "%", "1e999", "5%%"}) {
+       {"lots", "-5%", "5 percent", "1", "1.5", "nan", "inf", "nan%", "%", "1e999", "5%%"}) {
     const Outcome outcome = ddpsim({"score", seed, std::string("--tolerance=") + text});
     CAPTURE(text);
     CHECK(outcome.code == 2);

@@ -17,7 +17,7 @@ double share_of(const std::string& flag, const std::string& text) {
   if (percent && number.ends_with(' ')) number.pop_back();
   const auto value = parse_number(number);
   if (value && *value >= 0 && percent) return *value / 100;
-  if (value && *value >= 0 && *value <= 1) return *value;
+  if (value && *value >= 0 && *value < 1) return *value;
   throw InputError(fmt::format("{} {}: expected a share such as 5% or 0.05", flag, text));
 }
 
