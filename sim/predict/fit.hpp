@@ -17,6 +17,7 @@ struct CalibrationRow {
   std::string link{};              ///< the kind of link that decides, for who groups rows by it
   std::string device{};            ///< its name, likewise
   std::optional<DType> compute{};  ///< the workload's main_format, likewise
+  int table_ranks = 0;  ///< that measured its all-reduces, likewise; 0: they are by a law
 };
 
 /// What real rows say about a setup. Nothing but these numbers is ever taken from a measurement.

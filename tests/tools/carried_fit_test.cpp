@@ -308,7 +308,7 @@ TEST_CASE("score says what its fit was measured of, where rows are of something 
       other(rows + "75 ms}, {strategy: bucketed, step: 130 ms, set: {cluster.device: a100-80}}]");
   const Words a100{"--set", "cluster.device=a100-80"};
   CHECK_THAT(scored(same, {}), !Catch::Contains(carried));
-  CHECK_THAT(scored(same, a100), Catch::Contains(said));
+  CHECK_THAT(scored(same, a100), !Catch::Contains(carried));
   CHECK_THAT(scored(same, {a100[0], a100[1], "--laws-only"}), !Catch::Contains(carried));
   CHECK_THAT(scored(other, {}), Catch::Contains(said));
   const Fitted batches(rows +
@@ -320,6 +320,59 @@ TEST_CASE("score says what its fit was measured of, where rows are of something 
       "calibrate_on: [none], rows: [{strategy: none, step: 40 ms, set: {workload.batch: 4}}, "
       "{strategy: bucketed, step: 45 ms, set: {workload.batch: 4}}]");
   CHECK_THAT(scored(alike, {}), !Catch::Contains(carried));
+}
+
+TEST_CASE("score takes rows as measured with its settings, and says so where these change a step",
+          "[tools][carried_fit][score]") {
+  const Scratch scratch;
+  const std::string rows =
+      "calibrate_on: [none], rows: [{strategy: none, step: 70 ms}, {strategy: bucketed, step: 75 "
+      "ms}, {strategy: bucketed, step: 90 ms, set: {cluster.ranks_per_node: 4}}]";
+  const Fitted changed(rows);
+  const auto score = [&](const Words& more) {
+    Words words{"score", changed.file()};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return words_of_page(outcome.out);
+  };
+  const std::string link =
+      scratch
+          .write(
+              "ring.yaml",
+              "format: ddpsim.link/1\nsource: a test\nlatency: 1 us\nbandwidth: 180 GB/s\n"
+              "ranks: 2\nall_reduce: [{bytes: 1 MiB, time: 20 us}, {bytes: 1 GiB, time: 6 ms}]\n")
+          .string();
+  const std::string taken = "note: the rows are taken as measured with ",
+                    as_file = "; run and tune with the same settings take them as the file says",
+                    scaled =
+                        "note: all-reduces were measured with 2 ranks: for 4 they are scaled by "
+                        "the law of a ring, which nobody measured here";
+  const std::string other_link = score({"--set", "cluster.intra_node=" + link});
+  CHECK_THAT(other_link, Catch::Contains(taken + "link ring (the file says nvlink4)" + as_file) &&
+                             Catch::Contains(scaled) && !Catch::Contains(carried));
+  CHECK_THAT(
+      score({"--set", "workload.batch=16"}),
+      Catch::Contains(taken + "batch 16 (the file says 8)" + as_file) && !Catch::Contains(carried));
+  for (const Words& more : {Words{}, Words{"--set", "cluster.interference={}"}})
+    CHECK_THAT(score(more), !Catch::Contains(taken) && !Catch::Contains(scaled));
+}
+
+TEST_CASE("rows of which none is fitted leave the laws their band", "[tools][carried_fit][band]") {
+  const Fitted ddp("rows: [{strategy: bucketed, step: 75 ms}]");
+  const Outcome outcome = ddp.run({"--set", "compare=[bucketed]", "--json", "-"});
+  const Json laws = ddp.run({"--set", "compare=[bucketed]", "--laws-only", "--json", "-"}).json(),
+             run = outcome.json();
+  CHECK(run["results"][0]["known_from"] == "laws");
+  CHECK_FALSE(run["results"][0]["step_low_ms"].is_null());
+  for (const char* key : {"step_ms", "step_low_ms", "step_high_ms"})
+    CHECK(run["results"][0][key] == laws["results"][0][key]);
+  CHECK_THAT(words_of_page(ddp.run({"--set", "compare=[bucketed]"}).out),
+             Catch::Contains(usual_errors) &&
+                 Catch::Contains("no row to calibrate on, so predictions come from the laws alone: "
+                                 "a row of naive, or of none (DistributedDataParallel under "
+                                 "no_sync()) with `calibrate_on: [none]`, can be fitted"));
 }
 
 TEST_CASE("pages for a browser hold the notes", "[tools][carried_fit][notes]") {

@@ -26,9 +26,9 @@ const Usage score_usage{
     "compute time (none or\n"
     "naive), the time each collective costs beyond the link's law (naive with its communication) "
     "and the strength of\n"
-    "interference (overlap); every other row is predicted, and with --laws-only all are. exposed "
-    "error is |predicted - measured "
-    "step| over the naive\n"
+    "interference (overlap); every other row is predicted, and with --laws-only all are. --set is "
+    "of the rows, too: they are taken as measured so. exposed error is |predicted - measured step| "
+    "over the naive\n"
     "communication time of the file. Exit code 3 if the median error is beyond --tolerance.",
     "ddpsim score scenarios/measured/*.yaml --calibrate-on naive,overlap"};
 

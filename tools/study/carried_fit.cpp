@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -64,8 +65,9 @@ struct FittedFacts {
   bool communicates;
 };
 
-FittedFacts facts_of(const Scenario& scenario, const FittedRows& fitted) {
-  StepFacts facts = step_facts(scenario_of(first_of(scenario, fitted), scenario));
+FittedFacts facts_of(const Scenario& scenario, const FittedRows& fitted,
+                     const std::vector<Setting>& settings = {}) {
+  StepFacts facts = step_facts(scenario_of(first_of(scenario, fitted), scenario, settings));
   const bool communicates = fitted.strategy != Strategy::none && facts.communicates;
   return {std::move(facts), communicates};
 }
@@ -96,7 +98,7 @@ std::vector<OtherThanMeasured> rows_other_than_measured(const Scenario& scenario
                                                         const std::vector<FittedRows>& fitted,
                                                         const std::vector<Setting>& settings) {
   std::vector<FittedFacts> measured;
-  for (const FittedRows& each : fitted) measured.push_back(facts_of(scenario, each));
+  for (const FittedRows& each : fitted) measured.push_back(facts_of(scenario, each, settings));
   Differences differing;
   std::map<decltype(MeasuredRow::set), StepFacts> known;
   for (const MeasuredRow& row : scenario.measured->rows) {
@@ -106,6 +108,25 @@ std::vector<OtherThanMeasured> rows_other_than_measured(const Scenario& scenario
     for (const FittedFacts& each : measured)
       differing.add(differences(each.facts, here->second,
                                 each.communicates && row.strategy != Strategy::none));
+  }
+  return differing.found();
+}
+
+std::vector<OtherThanMeasured> rows_changed_by(const Scenario& scenario,
+                                               const std::vector<Setting>& settings) {
+  if (settings.empty()) return {};
+  Differences differing;
+  std::set<decltype(MeasuredRow::set)> known[2];  // [does the row communicate?]
+  try {
+    for (const MeasuredRow& row : scenario.measured->rows) {
+      const bool sends = row.strategy != Strategy::none;
+      if (!known[sends].insert(row.set).second) continue;
+      const StepFacts file = step_facts(scenario_of(row, scenario)),
+                      here = step_facts(scenario_of(row, scenario, settings));
+      differing.add(differences(file, here, sends && (file.communicates || here.communicates)));
+    }
+  } catch (const InputError&) {
+    return {};
   }
   return differing.found();
 }
@@ -133,6 +154,18 @@ std::string carried_fit_note(const std::vector<OtherThanMeasured>& others) {
   for (const OtherThanMeasured& other : others)
     measured.push_back(fmt::format("{} {} (here {})", other.what, other.measured, other.here));
   return note_of(measured, "");
+}
+
+std::string changed_rows_note(const std::vector<OtherThanMeasured>& others) {
+  if (others.empty()) return "";
+  std::vector<std::string> changed;
+  for (const OtherThanMeasured& other : others)
+    changed.push_back(
+        fmt::format("{} {} (the file says {})", other.what, other.here, other.measured));
+  return fmt::format(
+      "the rows are taken as measured with {}; run and tune with the same settings take them as "
+      "the file says",
+      enumerated(changed));
 }
 
 std::string carried_fit_note_at_point(const std::vector<OtherThanMeasured>& others) {

@@ -22,11 +22,16 @@ struct OtherThanMeasured {
 /// Throws InputError where a row's keys do not go with the file.
 std::vector<OtherThanMeasured> other_than_measured(const Scenario& scenario);
 
-/// The same of the scenarios of all its measured rows, each read with `settings` and with its own
-/// keys, which are predicted from the fitted ones.
+/// The same of the scenarios of all its measured rows, which are predicted from the fitted ones.
+/// Each row, also a fitted one, is read with `settings` and with its own keys.
 std::vector<OtherThanMeasured> rows_other_than_measured(const Scenario& scenario,
                                                         const std::vector<FittedRows>& fitted,
                                                         const std::vector<Setting>& settings);
+
+/// The same of what `settings` make of the file's rows: `measured` is of the file as it stands.
+/// Empty also where the file by itself is no scenario.
+std::vector<OtherThanMeasured> rows_changed_by(const Scenario& scenario,
+                                               const std::vector<Setting>& settings);
 
 /// The ranks that the first of the fitted rows was measured on; the scenario's own where no row is
 /// fitted. Throws likewise.
@@ -39,8 +44,10 @@ bool fits_interference_over_nics(const Scenario& scenario);
 /// "the measured rows are of device h100-sxm (here a100-80): what is fitted to them may not hold
 /// here, ...": one sentence; "" where nothing differs.
 std::string carried_fit_note(const std::vector<OtherThanMeasured>& others);
-/// The same for a point of a grid: without the point's own values, so that points which differ in
-/// the same things have the same sentence.
+/// "the rows are taken as measured with link mine (the file says ib-ndr): ..."; "" likewise.
+std::string changed_rows_note(const std::vector<OtherThanMeasured>& others);
+/// carried_fit_note for a point of a grid: without the point's own values, so that points which
+/// differ in the same things have the same sentence.
 std::string carried_fit_note_at_point(const std::vector<OtherThanMeasured>& others);
 
 }  // namespace ddpsim

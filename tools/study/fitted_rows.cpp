@@ -39,7 +39,8 @@ std::string written(const Scenario& scenario, const MeasuredRow& row) {
 /// The nearest to the scenario among several rows of a strategy, and its repeats; in file order.
 /// None of them has a use: empty.
 std::vector<std::size_t> nearest_rows(const Scenario& scenario,
-                                      const std::vector<std::size_t>& rows, bool beside_none) {
+                                      const std::vector<std::size_t>& rows, bool beside_none,
+                                      const std::vector<Setting>& settings) {
   const StepFacts here = step_facts(scenario);
   const std::string file = scenario_text(scenario.file, {});
   using Distance = std::tuple<std::size_t, std::size_t, bool>;
@@ -48,7 +49,7 @@ std::vector<std::size_t> nearest_rows(const Scenario& scenario,
   for (const std::size_t i : rows) {
     const MeasuredRow& row = scenario.measured->rows[i];
     if (!has_use(row, beside_none)) continue;
-    const StepFacts measured = step_facts(scenario_of(row, scenario));
+    const StepFacts measured = step_facts(scenario_of(row, scenario, settings));
     const bool communicates = row.strategy != Strategy::none && measured.communicates;
     const std::string text = written(scenario, row);
     const Distance distance{differences(measured, here, communicates).size(),
@@ -90,7 +91,8 @@ Scenario scenario_of(const MeasuredRow& row, const Scenario& scenario,
 }
 
 std::vector<FittedRows> fitted_rows(const Scenario& scenario,
-                                    const std::vector<Strategy>& strategies) {
+                                    const std::vector<Strategy>& strategies,
+                                    const std::vector<Setting>& settings) {
   const Measured& measured = *scenario.measured;
   const bool beside_none = std::ranges::find(strategies, Strategy::none) != strategies.end() &&
                            !rows_of(measured, Strategy::none).empty();
@@ -99,7 +101,7 @@ std::vector<FittedRows> fitted_rows(const Scenario& scenario,
     if (std::ranges::find(fitted, strategy, &FittedRows::strategy) != fitted.end()) continue;
     std::vector<std::size_t> rows = rows_of(measured, strategy);
     if (rows.size() > 1)
-      rows = nearest_rows(scenario, rows, beside_none);
+      rows = nearest_rows(scenario, rows, beside_none, settings);
     else if (!rows.empty() && !has_use(measured.rows[rows.front()], beside_none))
       rows.clear();
     if (!rows.empty()) fitted.push_back({strategy, std::move(rows)});

@@ -26,9 +26,11 @@ struct FittedRows {
 ///   2. it sets the fewest keys of its own that are otherwise in the file;
 ///   3. it says its communication;
 ///   4. it is the first.
-/// The other rows of the strategy with the same settings are repeats of it. Throws InputError.
+/// The other rows of the strategy with the same settings are repeats of it. `settings`: keys with
+/// which the rows were measured besides. Throws InputError.
 std::vector<FittedRows> fitted_rows(const Scenario& scenario,
-                                    const std::vector<Strategy>& strategies);
+                                    const std::vector<Strategy>& strategies,
+                                    const std::vector<Setting>& settings = {});
 
 /// Is the row of this index one of those?
 bool is_fitted(const std::vector<FittedRows>& fitted, std::size_t row);

@@ -297,7 +297,9 @@ std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
 }
 
 std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit) {
-  if (fit && !fit->notes.empty()) return std::nullopt;  // it is not of their kind
+  const bool timed = scenario.times.forward || scenario.times.backward;
+  const bool fitted = fit && (fit->rows > 0 || timed);
+  if (fitted && !fit->notes.empty()) return std::nullopt;  // it is not of their kind
   if (!measurement_doubts(scenario).empty()) return std::nullopt;
   // No measured job ran on such nodes.
   if (!scenario.cluster.ranks_per_node.equal()) return std::nullopt;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "model/cluster/deciding_link.hpp"
+#include "tools/study/table_ranks.hpp"
 
 namespace ddpsim {
 namespace {
@@ -76,6 +77,19 @@ std::string beside_the_laws(const std::vector<CalibrationRow>& calibration, cons
       far(passes.backward) ? passes.backward : passes.forward);
 }
 
+/// Which rows could be fitted, where those of `strategies` may be.
+std::string rows_to_measure(const std::vector<Strategy>& strategies) {
+  if (strategies.empty()) return "";
+  const auto key_for = [&](Strategy strategy) {
+    return contains(strategies, strategy)
+               ? std::string()
+               : fmt::format(" with `calibrate_on: [{}]`", name_of(strategy));
+  };
+  return fmt::format(
+      ": a row of naive{}, or of none (DistributedDataParallel under no_sync()){}, can be fitted",
+      key_for(Strategy::naive), key_for(Strategy::none));
+}
+
 }  // namespace
 
 std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
@@ -85,6 +99,7 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
     StepModel model;
     std::string link, device;
     std::optional<DType> compute;
+    int table_ranks = 0;
   };
   std::map<decltype(MeasuredRow::set), Variant> variants;
   std::vector<CalibrationRow> rows;
@@ -92,25 +107,25 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
     auto found = variants.find(row.set);
     if (found == variants.end()) {
       const Scenario variant = scenario_of(row, scenario, settings);
-      found =
-          variants
-              .emplace(row.set,
-                       Variant{variant.training, model_of(variant), kind_of_link(variant.cluster),
-                               variant.cluster.device.name, main_format(variant.workload)})
-              .first;
+      found = variants
+                  .emplace(row.set,
+                           Variant{variant.training, model_of(variant),
+                                   kind_of_link(variant.cluster), variant.cluster.device.name,
+                                   main_format(variant.workload), ranks_of_table(variant.cluster)})
+                  .first;
     }
     Training training = found->second.training;
     training.strategy = row.strategy;
     if (row.bucket_cap) training.give_cap(*row.bucket_cap);
     rows.push_back({&row, training, found->second.model, found->second.link, found->second.device,
-                    found->second.compute});
+                    found->second.compute, found->second.table_ranks});
   }
   return rows;
 }
 
 Fit fit_chosen(const Scenario& scenario, const std::vector<CalibrationRow>& rows,
-               const std::vector<Strategy>& strategies) {
-  const std::vector<FittedRows> chosen = fitted_rows(scenario, strategies);
+               const std::vector<Strategy>& strategies, const std::vector<Setting>& settings) {
+  const std::vector<FittedRows> chosen = fitted_rows(scenario, strategies, settings);
   std::vector<MeasuredRow> means;
   for (const FittedRows& each : chosen) means.push_back(mean_row(*scenario.measured, each));
   std::vector<CalibrationRow> calibration;
@@ -126,7 +141,8 @@ Fit fit_chosen(const Scenario& scenario, const std::vector<CalibrationRow>& rows
   if (std::string note = beside_the_laws(calibration, fitted); !note.empty())
     fitted.notes.push_back(std::move(note));
   if (calibration.empty() && !has_measured_kernels(scenario.workload))
-    fitted.notes.emplace_back("no row to calibrate on, so predictions come from the laws alone");
+    fitted.notes.push_back("no row to calibrate on, so predictions come from the laws alone" +
+                           rows_to_measure(strategies));
   if (contains(strategies, Strategy::naive) && has_row(rows, Strategy::naive) &&
       !has_row(calibration, Strategy::naive))
     fitted.notes.emplace_back(

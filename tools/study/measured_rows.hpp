@@ -18,9 +18,9 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
                                           const std::vector<Setting>& settings = {});
 
 /// The fit of those of the scenario's measured `rows` that fitted_rows.hpp chooses for these
-/// strategies, with a note on one that has no use.
+/// strategies, with a note on one that has no use. `settings`: with which `rows` were read besides.
 Fit fit_chosen(const Scenario& scenario, const std::vector<CalibrationRow>& rows,
-               const std::vector<Strategy>& strategies);
+               const std::vector<Strategy>& strategies, const std::vector<Setting>& settings = {});
 
 /// What a scenario's steps cost, and the fit that made it so.
 struct CalibratedModel {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "tools/study/carried_fit.hpp"
 #include "tools/study/measured_rows.hpp"
 #include "tools/study/names.hpp"
+#include "tools/study/table_ranks.hpp"
 
 namespace ddpsim {
 namespace {
@@ -30,6 +32,22 @@ std::string label_of(const CalibrationRow& row) {
 Duration communication_of_row(const MeasuredRow& row, const StepMetrics& predicted) {
   if (row.communication && row.communication->covers.empty()) return row.communication->time;
   return predicted.communication;
+}
+
+/// On what the rows are taken to be of, and on tables of links that are scaled for some of them.
+void add_notes(const Scenario& scenario, const std::vector<CalibrationRow>& rows,
+               const std::vector<FittedRows>& fitted, const std::vector<Setting>& settings,
+               std::vector<std::string>& notes) {
+  const auto add = [&](std::string note) {
+    if (!note.empty()) notes.push_back(std::move(note));
+  };
+  add(changed_rows_note(rows_changed_by(scenario, settings)));
+  add(carried_fit_note(rows_other_than_measured(scenario, fitted, settings)));
+  std::map<int, std::set<int>> ranks_by_table;
+  for (const CalibrationRow& row : rows)
+    if (row.row->strategy != Strategy::none)
+      ranks_by_table[row.table_ranks].insert(row.model.costs.ranks);
+  for (const auto& [measured, ranks] : ranks_by_table) add(scaled_table_note(measured, ranks));
 }
 
 }  // namespace
@@ -71,11 +89,9 @@ std::optional<FileScore> score_scenario(const std::string& file, const Scenario&
   std::vector<Strategy> fitted =
       calibrate_on.empty() ? scenario.measured->calibrate_on : calibrate_on;
   if (settings.laws_only) fitted.clear();
-  const std::vector<FittedRows> chosen = fitted_rows(scenario, fitted);
-  FileScore score{file, scenario.name, fit_chosen(scenario, all, fitted), {}};
-  if (std::string note = carried_fit_note(rows_other_than_measured(scenario, chosen, settings.set));
-      !note.empty())
-    score.fit.notes.push_back(std::move(note));
+  const std::vector<FittedRows> chosen = fitted_rows(scenario, fitted, settings.set);
+  FileScore score{file, scenario.name, fit_chosen(scenario, all, fitted, settings.set), {}};
+  add_notes(scenario, all, chosen, settings.set, score.fit.notes);
 
   // Exposed communication is judged by the naive communication: as measured, else as predicted.
   std::optional<Duration> naive_communication;
