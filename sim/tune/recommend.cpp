@@ -1,9 +1,11 @@
 #include "sim/tune/recommend.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "sim/tune/parallel.hpp"
+#include "sim/tune/round_cap.hpp"
 
 namespace ddpsim {
 namespace {
@@ -21,10 +23,9 @@ double regret(Duration step, Duration best) {
   return in_seconds(step) / in_seconds(best) - 1;
 }
 
-Duration shortest_of(const std::vector<Choice>& candidates) {
-  return std::min_element(candidates.begin(), candidates.end(),
-                          [](const Choice& a, const Choice& b) { return a.step < b.step; })
-      ->step;
+std::size_t shortest_of(const std::vector<Choice>& candidates) {
+  const auto shortest = std::ranges::min_element(candidates, {}, &Choice::step);
+  return static_cast<std::size_t>(shortest - candidates.begin());
 }
 
 /// The one with the smallest largest bucket, of those whose steps take `longest` at most;
@@ -60,6 +61,27 @@ std::size_t least_regret(const std::vector<Choice>& candidates, const std::vecto
     if (better == good ? fewer : better) chosen = i;
   }
   return chosen;
+}
+
+/// The roundest cap that makes as many buckets as `chosen` and pays as it does, and whose step and
+/// regret are no longer where they are shown: in hundredths of a ms and tenths of a per cent. No
+/// step is above `longest`.
+template <typename Pays>
+std::size_t roundest(const std::vector<Choice>& candidates, const std::vector<double>& regrets,
+                     const Pays& pays, std::size_t chosen, Duration longest) {
+  constexpr Duration shown_step = std::chrono::microseconds{10};
+  const auto roughness = [&](std::size_t i) {
+    return round_cap(candidates[i].cap, candidates[i].highest_cap).roughness;
+  };
+  const auto shown_regret = [&](std::size_t i) { return std::ceil(1000 * regrets[i]); };
+  std::size_t best = chosen;
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (candidates[i].buckets.size() == candidates[chosen].buckets.size() &&
+        candidates[i].step < candidates[chosen].step + shown_step &&
+        candidates[i].step <= longest && shown_regret(i) <= shown_regret(chosen) &&
+        pays(i) == pays(chosen) && roughness(i) < roughness(best))
+      best = i;
+  return best;
 }
 
 }  // namespace
@@ -99,8 +121,9 @@ Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneO
       if (times[c][i] >= advice.corners[c].standard) return false;
     return true;
   };
+  const std::size_t best = shortest_of(candidates);
   const Duration shortest =
-      standard_allowed ? std::min(shortest_of(candidates), standard.step) : shortest_of(candidates);
+      standard_allowed ? std::min(candidates[best].step, standard.step) : candidates[best].step;
   bool keeps = false;
   std::size_t chosen = 0;
   if (options.objective == Objective::memory) {
@@ -111,6 +134,10 @@ Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneO
     advice.pays = !keeps && pays(chosen);
   } else {
     chosen = least_regret(candidates, regrets, pays);
+    if (chosen != best)
+      chosen = roundest(
+          candidates, regrets, pays, chosen,
+          std::max(candidates[chosen].step, scaled(candidates[best].step, 1 + indistinguishable)));
     advice.pays = pays(chosen);
     keeps = !advice.pays && standard_allowed;
   }
@@ -119,7 +146,12 @@ Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneO
     Corner& corner = advice.corners[c];
     corner.recommended = keeps ? corner.standard : times[c][chosen];
   }
-  if (advice.corners.empty()) advice.regret = regret(advice.choice.step, shortest);
+  if (advice.corners.empty()) {
+    advice.regret = regret(advice.choice.step, shortest);
+    advice.regret_of_shortest = regret(candidates[best].step, shortest);
+  } else {
+    advice.regret_of_shortest = regrets[best];
+  }
   for (const Corner& corner : advice.corners) {
     advice.regret = std::max(advice.regret, regret(corner.recommended, corner.best));
     advice.choice.with_errors.push_back(corner.recommended);

@@ -16,9 +16,10 @@ namespace ddpsim {
 /// in each the regret of a cap is its step over the shortest of all candidates and, if it is
 /// allowed, the default, less 1. The choice has the least greatest regret. Steps within 0.1 % count
 /// as equal: there those win that pay, and of them the fewest buckets, which pay least for what no
-/// prediction holds. A cap pays if it gains more than `noise`, and something in every combination.
-/// `steps` are those of the candidates, at `costs`. The choice, and each of `beside`, get their
-/// steps with errors.
+/// prediction holds; where that is not the shortest step, the roundest cap of as many buckets is
+/// taken whose step, in hundredths of a ms, and regret, in tenths of a per cent, are no longer. A
+/// cap pays if it gains more than `noise`, and something in every combination. `steps` are those of
+/// the candidates, at `costs`. The choice, and each of `beside`, get their steps with errors.
 Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneOptions& options,
                  const std::vector<Choice>& candidates, const Choice& standard,
                  bool standard_allowed, const std::vector<Choice*>& beside);

@@ -65,14 +65,15 @@ struct Corner {
 
 /// What to deploy.
 struct Advice {
-  /// A cap: of the least regret, or, within 0.1 % of it, of the fewest buckets; the default where
-  /// changing it does not pay.
+  /// A cap: of the least regret, or, within 0.1 % of it, of the fewest buckets, and of those a
+  /// round one (recommend.hpp); the default where changing it does not pay.
   Choice choice;
   bool pays = false;
   std::vector<Corner> corners;  ///< empty without uncertainty; the first is the prediction itself
   /// The choice's step over the best, less 1; in the worst corner if there are any.
   double regret = 0;
-  std::uint64_t evaluated = 0;  ///< steps simulated for it
+  double regret_of_shortest = 0;  ///< likewise, of the cap whose predicted step is the shortest
+  std::uint64_t evaluated = 0;    ///< steps simulated for it
 };
 
 /// Everything there is to say about the buckets of one scenario.

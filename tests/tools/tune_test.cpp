@@ -383,6 +383,27 @@ TEST_CASE("uncertainty gives the range of the gain and the cap that regrets leas
         std::string::npos);
 }
 
+TEST_CASE("a round cap is recommended where tables show no difference, and why it is not the best",
+          "[tools][tune]") {
+  const Scratch scratch;
+  const std::string file =
+      scratch
+          .write("s.yaml",
+                 "workload: {model: gpt2-xl, batch: 4, sequence: 1024, compute: bf16}\n"
+                 "cluster: {system: dgx-h100, nodes: 4}\n")
+          .string();
+  // 742.705 MiB regrets least, in a range of 6 KiB; the 750 MiB beside it take no longer.
+  const Json json = tuned(file, {"--uncertainty", "10%"});
+  CHECK(json["recommended_cap_bytes"] == 750 * MiB.count);
+  CHECK(json["best_cap_bytes"] != json["recommended_cap_bytes"]);
+  const std::string text = printed({file, "--uncertainty", "10%"});
+  CHECK_THAT(text, Catch::Contains("bucket_cap_mb=750)") &&
+                       Catch::Contains("in the worst of these cases it "));
+  const std::string alone = printed({file});
+  CHECK_THAT(alone, Catch::Contains("it makes the fewest buckets") &&
+                        !Catch::Contains("in the worst of these cases"));
+}
+
 TEST_CASE("pairs and partitions whose gain the errors can take away are told and not offered",
           "[tools][tune]") {
   const std::vector<std::string> words{shipped("seeds/comm-hooks-slow-link.yaml")};

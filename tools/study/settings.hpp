@@ -7,17 +7,10 @@
 #include "model/base/quantity.hpp"
 #include "model/ddp/training.hpp"
 #include "model/workload/workload.hpp"
+#include "sim/tune/round_cap.hpp"
 #include "sim/tune/tune.hpp"
 
 namespace ddpsim {
-
-/// The roundest cap between two: 25 MiB if it is among them, else as few decimals of a MiB as will
-/// do, and of those the roundest number. In bytes as `int(mb * 1024 * 1024)` yields them.
-struct RoundCap {
-  std::string mib;  ///< "25", "0.125"
-  Bytes bytes;
-};
-RoundCap round_cap(Bytes low, Bytes high);
 
 /// Has the scenario other buckets than those the advice is weighed against?
 bool has_own_buckets(const Tuning& tuning);

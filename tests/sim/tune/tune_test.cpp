@@ -1,6 +1,7 @@
 #include "sim/tune/tune.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -300,7 +301,8 @@ TEST_CASE("the recommended cap regrets least when link and kernels are not as to
     const double least = *std::min_element(worst.begin(), worst.end());
     if (advice.pays) {
       ++pays;
-      CHECK(advice.regret <= least + 0.001 + 1e-12);
+      // Within 0.1 % of the least, rounded up to a tenth of a per cent for a rounder cap.
+      CHECK(advice.regret <= std::ceil(1000 * (least + 0.001)) / 1000 + 1e-12);
       CHECK(advice.choice.step < tuning.standard.step);
     } else {
       CHECK(advice.choice.buckets == tuning.standard.buckets);

@@ -196,6 +196,29 @@ std::string verdict_on_memory(const Tuning& tuning, const TuneOptions& options) 
                      why);
 }
 
+/// Why the cap with the shortest step is not the one that is recommended; "" where it is, or where
+/// another objective says why.
+std::string why_not_the_best(const Tuning& tuning, const TuneOptions& options) {
+  const Advice& advice = tuning.advice;
+  if (advice.choice.buckets == tuning.best_cap.buckets || options.objective != Objective::step)
+    return "";
+  if (advice.corners.empty())
+    return ";\nof the caps within 0.1 % of the best cap it makes the fewest buckets";
+  const std::string best = cap_text(tuning.best_cap.cap, tuning.best_cap.highest_cap);
+  constexpr double shown = 0.0001;
+  const double less = advice.regret_of_shortest - advice.regret;
+  if (less >= shown)
+    return fmt::format(
+        ";\nin the worst of these cases it takes {:.2f} % longer than the cap that is best there, "
+        "and {} {:.2f} %",
+        100 * advice.regret, best, 100 * advice.regret_of_shortest);
+  const bool fewer = advice.choice.buckets.size() < tuning.best_cap.buckets.size();
+  if (!fewer && less > -shown)
+    return fmt::format(";\nin the worst of these cases it is as good as {}", best);
+  return fmt::format(";\nin the worst of these cases it is within 0.1 % of {}, and {}", best,
+                     fewer ? "makes fewer buckets" : "saves something in each");
+}
+
 std::string verdict(const Tuning& tuning, const TuneOptions& options) {
   if (keeps_given(tuning, options)) return verdict_to_keep(tuning, options);
   const std::string standard = tuning.other_rule ? given_text(tuning) : "DDP's default";
@@ -227,11 +250,8 @@ std::string verdict(const Tuning& tuning, const TuneOptions& options) {
           "and never more than {:.1f} % from the best cap",
           100 * options.link_uncertainty, 100 * options.compute_uncertainty, 100 * least,
           100 * most, std::ceil(1000 * tuning.advice.regret) / 10);
-    } else if (tuning.advice.choice.buckets != tuning.best_cap.buckets &&
-               options.objective == Objective::step) {
-      text += ";\nof the caps within 0.1 % of the best cap it makes the fewest buckets";
     }
-    return text + "\n";
+    return text + why_not_the_best(tuning, options) + "\n";
   }
   if (!tuning.standard_allowed)
     return fmt::format(
