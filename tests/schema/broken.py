@@ -93,8 +93,13 @@ operations:
   - {gemm: {m: 8, n: 64, k: 32}, type: fp32, read: 9216, written: 2048, time: 4 us}
   - {pattern: {of: softmax, rows: 8, columns: 64}, read: 2048, written: 2048, time: 3 us}
 '''
+CLUSTER = '''\
+device: h100-sxm
+ranks_per_node: 2
+intra_node: nvlink4
+'''
 WHOLE = {'scenario': SCENARIO, 'workload': PROFILE, 'description': DESCRIPTION, 'link': LINK,
-         'device': DEVICE, 'model': MODEL, 'calibration': CALIBRATION,
+         'device': DEVICE, 'model': MODEL, 'calibration': CALIBRATION, 'cluster': CLUSTER,
          'host': HOST, 'operations': OPERATIONS}
 
 
@@ -121,6 +126,10 @@ def link(line, instead):
 
 def device(line, instead):
     return 'device', DEVICE.replace(line, instead)
+
+
+def cluster(line, instead):
+    return 'cluster', CLUSTER.replace(line, instead)
 
 
 def model(line, instead):
@@ -218,6 +227,13 @@ CASES = {
     'a matrix product of three extents': calibration('[64, 256, 128, 1]', '[64, 256, 128]'),
     'a slowdown beyond what can be': calibration('communication_slowdown: 0.95',
                                                  'communication_slowdown: 1e9'),
+    'a part of no link': scenario('intra_node: nvlink4', 'intra_node: {carries: 0.7}'),
+    'a part of no device': scenario('device: h100-sxm', 'device: {memory: 96 GB}'),
+    "a part of no link in a cluster's file": cluster('nvlink4', '{nics: 4}'),
+    "a part of a system's link with a key more": (
+        'cluster', 'system: dgx-h100\nnodes: 2\ninter_node: {nisc: 4}\n'),
+    "a part of a system's link out of range": (
+        'cluster', 'system: dgx-h100\nnodes: 2\ninter_node: {nics: 0}\n'),
     'a link of another kind': link('kind: pcie', 'kind: pci'),
     'a table without times': link('{bytes: 4096, time: 600 us}', '{bytes: 4096}'),
     'an empty table': ('link', 'all_reduce: []\n'),

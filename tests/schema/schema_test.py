@@ -2,7 +2,8 @@
 """Whether the JSON Schemas that `ddpsim schema` prints say of YAML files what ddpsim itself says.
 
     schema_test.py --ddpsim PROGRAM good      accepted: every YAML file of the repository, what
-                                              ddpsim writes, every default and example
+                                              ddpsim writes, every default and example, and
+                                              every file of parts.py
     schema_test.py --ddpsim PROGRAM broken    refused by both, in the same place: every file of
                                               broken.py
 
@@ -26,6 +27,7 @@ except ImportError as missing:
     print(f'schema_test: {missing}', file=sys.stderr)
     sys.exit(1 if os.environ.get('DDPSIM_TORCH') == 'required' else 77)
 import broken
+import parts
 
 SCENARIOS = pathlib.Path(__file__).resolve().parents[2] / 'scenarios'
 FORMATS = ('scenario', 'workload', 'description', 'link', 'calibration', 'cluster', 'device',
@@ -91,6 +93,30 @@ def written(program):
                 [program, 'import', 'torch-profile', 'in.yaml', '-o', 'out.yaml', '--quiet'],
                 check=True, cwd=folder)
             yield kind, yaml.load((folder / 'out.yaml').read_text(), Core)
+        (folder / 'log.txt').write_text(parts.NCCL_LOG)
+        subprocess.run([program, 'import', 'nccl-log', 'log.txt', '-o', 'site.yaml', '--quiet'],
+                       check=True, cwd=folder)
+        yield 'cluster', yaml.load((folder / 'site.yaml').read_text(), Core)
+
+
+def refused_parts(program, validators):
+    """What the program or a schema says against files whose rest stands elsewhere."""
+    wrong = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        given, user = folder / 'given.yaml', folder / 'user.yaml'
+        user.write_text(parts.WORKLOAD + 'cluster: {device: t4}\n')
+        for what, (kind, text, flags) in parts.CASES.items():
+            given.write_text(text)
+            words = [given] if kind == 'scenario' else [user, '--cluster', given]
+            ran = subprocess.run([program, 'run', *words, *flags, '--quiet'], capture_output=True,
+                                 text=True)
+            if ran.returncode != 0:
+                wrong.append(f'{what}: the program: {ran.stderr.strip()}')
+            for error in validators[kind].iter_errors(yaml.load(text, Core)):
+                wrong.append(f'{what}: the schema: {error.json_path}: {error.message[:100]}')
+    print(f'{len(parts.CASES)} files with a part elsewhere')
+    return wrong
 
 
 def good(program, validators):
@@ -104,6 +130,7 @@ def good(program, validators):
     for kind, content in written(program):
         for error in validators[kind].iter_errors(content):
             wrong.append(f'a {kind} that was written: {error.json_path}: {error.message}')
+    wrong += refused_parts(program, validators)
     told = 0
     for name, validator in validators.items():
         for map_name, definition in validator.schema['$defs'].items():

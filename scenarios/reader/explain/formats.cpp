@@ -28,7 +28,7 @@ const std::vector<Format>& all_formats() {
        []() -> const MapDescription& { return link_map().description(); }},
       {"calibration", "a calibration (`format: ddpsim.calibration/1`)",
        []() -> const MapDescription& { return calibration_map().description(); }},
-      {"cluster", "a ready cluster of the catalogue", &cluster_keys},
+      {"cluster", "a ready cluster of the catalogue", &cluster_keys, true},
       {"device", "a device of the catalogue",
        []() -> const MapDescription& { return device_map().description(); }},
       {"host", "a host of the catalogue",

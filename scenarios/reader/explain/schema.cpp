@@ -147,7 +147,7 @@ std::vector<Json> scalar_schemas(const Form& form) {
 class Writer {
  public:
   Json of(const Format& format) {
-    const std::string root = reference(format.root());
+    const std::string root = reference(format.root(), format.of_parts);
     Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                 {"title", "ddpsim: " + format.title},
                 {"type", "object"},
@@ -157,17 +157,20 @@ class Writer {
   }
 
  private:
-  /// Where the schema of a mapping stands, which is written once.
-  std::string reference(const MapDescription& map) {
-    if (written_.insert(map.name).second) {
-      definitions_[map.name] = Json::object();  // its place, before those of the maps within
-      Json schema = mapping(map);
-      definitions_[map.name] = std::move(schema);
+  /// Where the schema of a mapping stands, written once. `is_part`: what it needs may stand
+  /// elsewhere.
+  std::string reference(const MapDescription& map, bool is_part = false) {
+    const std::string name = map.name + (is_part ? "_part" : "");
+    if (written_.insert(name).second) {
+      definitions_[name] = Json::object();  // its place, before those of the maps within
+      Json schema = mapping(map, is_part);
+      definitions_[name] = std::move(schema);
     }
-    return "#/$defs/" + map.name;
+    return "#/$defs/" + name;
   }
 
-  Json value(const Type& type) {
+  /// `of_parts`: a mapping may be a part of one that stands elsewhere.
+  Json value(const Type& type, bool of_parts = false) {
     Json schema = Json::object();
     std::vector<Json> scalars;
     std::set<std::string> containers;
@@ -181,7 +184,7 @@ class Writer {
         if (form.most_items > 0) schema["maxItems"] = form.most_items;
       } else if (form.kind == Form::Kind::map) {
         containers.insert("object");
-        schema["$ref"] = reference(form.map());
+        schema["$ref"] = reference(form.map(), of_parts && may_be_part(form.map()));
       } else if (form.kind == Form::Kind::free_map) {
         containers.insert("object");
         schema["additionalProperties"] = scalar_schemas({}).front();
@@ -213,13 +216,13 @@ class Writer {
       schema["anyOf"] = scalars;
   }
 
-  Json key(const KeyDescription& key) {
+  Json key(const KeyDescription& key, bool of_parts = false) {
     const About& about = key.about;
     std::string description(about.meaning);
     if (!about.otherwise.empty())
       description += fmt::format(" Where it is missing: {}.", about.otherwise);
     Json schema{{"description", description}};
-    schema.update(value(key.type));
+    schema.update(value(key.type, of_parts));
     if (!about.unset.empty()) schema["default"] = typed(YAML::Load(about.unset));
     if (!about.example.empty())
       schema["examples"] = Json::array({typed(YAML::Load(about.example))});
@@ -236,11 +239,27 @@ class Writer {
 
   Json properties(const MapDescription& map) {
     Json all = Json::object();
-    for (const KeyDescription& each : map.keys) all[each.name] = key(each);
+    const bool of_parts = layered_by(map) != nullptr;
+    for (const KeyDescription& each : map.keys) all[each.name] = key(each, of_parts);
     return all;
   }
 
-  Json mapping(const MapDescription& map) {
+  /// The key that names what a mapping changes; null: it changes nothing.
+  static const char* layered_by(const MapDescription& map) {
+    for (const char* key : {"base", "system"})
+      if (map.find(key) != nullptr) return key;
+    return nullptr;
+  }
+
+  /// Can a mapping over one with the same key (Yaml::over) have a part of its keys?
+  static bool may_be_part(const MapDescription& map) {
+    return map.single.empty() && map.variants.empty() && map.keys.size() > 1 &&
+           (!map.needs.empty() || std::ranges::any_of(map.keys, [](const KeyDescription& key) {
+             return key.about.required;
+           }));
+  }
+
+  Json mapping(const MapDescription& map, bool is_part) {
     Json schema{{"description", map.meaning}};
     if (!map.variants.empty()) {
       add_variants(schema, map);
@@ -249,14 +268,17 @@ class Writer {
     schema["properties"] = properties(map);
     schema["additionalProperties"] = false;
     if (!map.single.empty()) schema["minProperties"] = schema["maxProperties"] = 1;
-    add_needs(schema, map);
+    if (!is_part) schema.update(needs_of(map));
+    if (Json parts = needs_of_parts(map); !parts.empty()) schema["allOf"].push_back(parts);
     for (const Exclusion& exclusion : map.exclusions)
       for (const std::string& other : exclusion.others)
         schema["dependentSchemas"][other]["properties"][exclusion.key] = false;
     return schema;
   }
 
-  void add_needs(Json& schema, const MapDescription& map) {
+  /// What a mapping needs; of anything else it says nothing.
+  Json needs_of(const MapDescription& map) {
+    Json schema = Json::object();
     Json required = Json::array();
     for (const KeyDescription& each : map.keys)
       if (each.about.required) required.push_back(each.name);
@@ -273,6 +295,20 @@ class Writer {
       all.push_back(any_of(any));
     }
     if (!all.empty()) schema["allOf"] = all;
+    return schema;
+  }
+
+  /// Mappings that may be parts are whole where nothing is named that they could change.
+  Json needs_of_parts(const MapDescription& map) {
+    Json properties = Json::object();
+    const char* named = layered_by(map);
+    if (named == nullptr) return properties;
+    for (const KeyDescription& each : map.keys)
+      if (const MapDescription* inner = map_of(each.type); inner != nullptr && may_be_part(*inner))
+        properties[each.name] = needs_of(*inner);
+    if (properties.empty()) return properties;
+    return Json::object({{"if", Json::object({{"not", requires_keys(Json::array({named}))}})},
+                         {"then", Json::object({{"properties", properties}})}});
   }
 
   /// Which keys there are depends on one of them.

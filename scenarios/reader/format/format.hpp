@@ -145,6 +145,8 @@ struct Format {
   std::string name;   ///< as `ddpsim schema` takes it: "scenario"
   std::string title;  ///< "a workload profile"
   const MapDescription& (*root)();
+  /// Keys that are needed may stand elsewhere: in flags, or in the file that names this one.
+  bool of_parts = false;
 };
 const std::vector<Format>& all_formats();
 /// The one of that name, which there is.
