@@ -29,6 +29,8 @@ class Catalogue {
     scratch_.write("accuracy.csv", "fitted,device,link,ranks,compute,errors,setup\n" + rows);
   }
 
+  std::filesystem::path accuracy() const { return scratch_.path("accuracy.csv"); }
+
   Outcome ddpsim(Words arguments) const {
     arguments.insert(arguments.begin(), DDPSIM_PROGRAM);
     return execute(arguments, {}, {{"DDPSIM_CATALOGUE", scratch_.folder().string()}});
@@ -318,6 +320,32 @@ TEST_CASE("what no row is known of has no band", "[tools][band]") {
   CHECK_THAT(refused.err, Catch::Contains("accuracy.csv:2:"));
   const Catalogue format("laws,h200,,1,fp31,0.1,a\n");
   CHECK_THAT(format.ddpsim({"run", first_example}).err, Catch::Contains("accuracy.csv:2:"));
+}
+
+TEST_CASE("run, tune and sweep say that the catalogue has no accuracy.csv", "[tools][band]") {
+  const Catalogue catalogue("laws,a100-40,nvlink,8,bf16,0.1,a\n");
+  const std::string note = catalogue.accuracy().string() +
+                           ": no such file: how far predictions are off is not known, and no step "
+                           "has a band; copy accuracy.csv from the installed catalogue";
+  const std::vector<Words> commands{
+      {"run", first_example},
+      {"run", first_example, "--vary", "cluster.nodes=1"},
+      {"tune", first_example},
+      {"sweep", first_example, "--vary", "cluster.nodes=1", "--csv", "-"}};
+  for (const Words& words : commands)
+    CHECK_THAT(joined(catalogue.ddpsim(words).err), !Catch::Contains("accuracy.csv"));
+  std::filesystem::remove(catalogue.accuracy());
+  for (const Words& words : commands) {
+    CAPTURE(words);
+    const Outcome outcome = catalogue.ddpsim(words);
+    CHECK(outcome.code == 0);
+    const std::string said = joined(outcome.err);
+    CHECK_THAT(said, Catch::Contains(note));
+    CHECK(said.find("accuracy.csv: ") == said.rfind("accuracy.csv: "));
+  }
+  const Json run = catalogue.ddpsim({"run", first_example, "--json", "-", "-q"}).json();
+  CHECK(run["results"][0]["step_low_ms"].is_null());
+  CHECK_THAT(run["notes"].dump(), Catch::Contains(note));
 }
 
 TEST_CASE("JSON, CSV and sweeps give the same band of a step", "[tools][band]") {

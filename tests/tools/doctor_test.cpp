@@ -168,8 +168,7 @@ TEST_CASE("doctor names a file of the catalogue that is wrong, and where", "[too
   const std::string told = outcome.json().dump();
   CHECK(told.find(wrong) == told.rfind(wrong));
   CHECK(ability(outcome, "calibrate and validate on processors").at("possible") == "in part");
-  CHECK_THAT(outcome.err, Catch::Contains("ddpsim: the catalogue is whole only in part, and run "
-                                          "and tune refuse what names the rest: ") &&
+  CHECK_THAT(outcome.err, Catch::Contains("ddpsim: the catalogue is whole only in part: ") &&
                               Catch::Contains(wrong));
   // A cluster that names what is wrong is wrong too, and the file is named once.
   scratch.write(devices + "gb200.yaml", "not: [closed\n");
@@ -177,6 +176,26 @@ TEST_CASE("doctor names a file of the catalogue that is wrong, and where", "[too
   CHECK_THAT(both,
              Catch::Contains("3 of ") && Catch::Contains(wrong) && Catch::Contains("gb200.yaml:"));
   CHECK(both.find("gb200.yaml:") == both.rfind("gb200.yaml:"));
+}
+
+TEST_CASE("doctor names the missing accuracy.csv of a catalogue", "[tools][doctor]") {
+  const Scratch scratch;
+  std::filesystem::copy(shipped("catalogue"), scratch.path("catalogue"),
+                        std::filesystem::copy_options::recursive);
+  std::filesystem::remove(scratch.path("catalogue/accuracy.csv"));
+  const Outcome outcome =
+      doctor({{"DDPSIM_CATALOGUE", scratch.path("catalogue").string()}}, "0", 1);
+  const Json found = part(outcome, "catalogue");
+  CHECK(found.at("health") == "doubtful");
+  const std::string missing = scratch.path("catalogue/accuracy.csv").string() + ": no such file";
+  CHECK_THAT(found.at("found").get<std::string>(),
+             Catch::EndsWith(" clusters; no step has a band: " + missing));
+  CHECK_THAT(found.at("advice").get<std::string>(),
+             Catch::StartsWith("copy accuracy.csv from the installed catalogue"));
+  const Json predicts = ability(outcome, "predict, tune, sweep, explore");
+  CHECK(predicts.at("possible") == "in part");
+  CHECK(predicts.at("because") == "catalogue: no step has a band");
+  CHECK_THAT(outcome.err, Catch::Contains(missing));
 }
 
 TEST_CASE("doctor prints tables, and refuses what it does not take", "[tools][doctor]") {

@@ -25,6 +25,7 @@
 #include "tools/report/writers/json_writer.hpp"
 #include "tools/report/writers/output.hpp"
 #include "tools/study/comparison.hpp"
+#include "tools/study/known_accuracy.hpp"
 
 namespace ddpsim {
 namespace {
@@ -200,6 +201,7 @@ std::string Explorer::answer(const std::string& asked) const {
                        {"unavailable", position.unavailable}};
     std::vector<std::string> notes = cluster_notes(run.scenario, settings);
     add_each_once(notes, fit_notes(run.priced));
+    add_each_once(notes, lost_accuracy_notes());
     for (std::string& line : run_warnings(run)) notes.push_back(std::move(line));
     for (std::string& line : long_run_notes(run)) notes.push_back(std::move(line));
     add_each_once(notes, buffer_notes(run));

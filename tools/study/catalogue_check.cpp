@@ -91,6 +91,12 @@ MachineCheck check_catalogue() try {
     check.found += "; " + wrong;
     check.advice = "mend these files or install ddpsim again; what names them is refused";
   }
+  if (const std::string none = why_no_known_errors(); !none.empty()) {
+    check.health = Health::doubtful;
+    check.found += "; no step has a band: " + none;
+    if (!check.advice.empty()) check.advice += "; ";
+    check.advice += how_to_know_errors;
+  }
   return check;
 } catch (const InputError& problem) {
   return {"catalogue", Health::missing, problem.what(),

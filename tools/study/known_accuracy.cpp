@@ -312,6 +312,13 @@ std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::op
   return kind ? known_accuracy(all_known_errors(), *kind) : std::nullopt;
 }
 
+std::vector<std::string> lost_accuracy_notes() {
+  const std::string why = why_no_known_errors();
+  if (why.empty()) return {};
+  return {fmt::format("{}: how far predictions are off is not known, and no step has a band; {}",
+                      why, how_to_know_errors)};
+}
+
 Knowledge knowledge_of(const Scenario& scenario, const CalibratedModel& priced) {
   return {known_from(scenario, priced.fit),
           priced.others.empty() ? accuracy_of(scenario, priced.fit) : std::nullopt,

@@ -69,6 +69,9 @@ std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
 /// are known to be joined by such a link (known_joins.hpp).
 std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit);
 
+/// That the catalogue has no accuracy.csv, so that no prediction has a band; nothing where it has.
+std::vector<std::string> lost_accuracy_notes();
+
 /// What a prediction is made from, and how far such predictions were off; none: nobody knows.
 struct Knowledge {
   FittedOn from = FittedOn::laws;

@@ -313,7 +313,7 @@ std::string doubts_of(const std::vector<MachineCheck>& checks,
 }
 
 /// "catalogue: 1 of 122 entries cannot be read" of one that can be read but for single files, which
-/// its own check names; "" of any other.
+/// its own check names, or "catalogue: no step has a band"; "" of any other.
 std::string wrong_entries(const std::vector<MachineCheck>& checks) {
   for (const MachineCheck& check : checks) {
     if (check.part != "catalogue" || check.health != Health::doubtful) continue;
@@ -355,8 +355,7 @@ Lack what_predictions_lack(const MachineReport& report) {
     return {all ? Lack::Extent::all : Lack::Extent::some,
             fmt::format("{}: {}; {}",
                         all ? "there is no catalogue, which run and tune need"
-                            : "the catalogue is whole only in part, and run and tune refuse what "
-                              "names the rest",
+                            : "the catalogue is whole only in part",
                         check.found, check.advice)};
   }
   return {};

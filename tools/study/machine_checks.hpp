@@ -46,7 +46,7 @@ struct MachineReport {
 /// GPUs and Python are no part of that.
 struct Lack {
   enum class Extent : std::uint8_t { nothing, some, all };
-  Extent extent = Extent::nothing;  ///< some: what names the wrong files alone is refused
+  Extent extent = Extent::nothing;  ///< some: single files
   std::string text{};
 };
 Lack what_predictions_lack(const MachineReport& report);

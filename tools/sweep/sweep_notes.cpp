@@ -9,6 +9,7 @@
 #include "tools/report/reports/said_notes.hpp"
 #include "tools/study/carried_fit.hpp"
 #include "tools/study/file_notes.hpp"
+#include "tools/study/known_accuracy.hpp"
 #include "tools/study/point_notes.hpp"
 
 namespace ddpsim {
@@ -43,6 +44,7 @@ std::vector<std::string> sweep_notes(const Sweep& sweep, const PointResults& res
   }
   std::vector<std::string> notes;
   add_each_once(notes, file_notes(sweep.file, sweep.set));
+  add_each_once(notes, lost_accuracy_notes());
   add_each_once(notes, of_points.lines(sweep.grid.points()));
   add_each_once(notes, ranks_notes_of(sweep, results));
   if (best) add_each_once(notes, unpriced_notes(sweep, results, *best));

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/format/yaml.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 
 namespace ddpsim {
@@ -70,8 +71,18 @@ std::optional<KnownErrors> known_errors(std::string_view line) {
 
 }  // namespace
 
+static std::filesystem::path accuracy_file() {
+  return catalogue_folder() / "accuracy.csv";
+}
+
+std::string why_no_known_errors() {
+  const std::filesystem::path file = accuracy_file();
+  if (const std::string why = unreadable(file); !why.empty()) return file.string() + ": " + why;
+  return std::ifstream(file) ? "" : file.string() + ": cannot be read";
+}
+
 std::vector<KnownErrors> read_known_errors() {
-  const std::filesystem::path file = catalogue_folder() / "accuracy.csv";
+  const std::filesystem::path file = accuracy_file();
   std::ifstream lines(file);
   std::vector<KnownErrors> rows;
   std::string line;

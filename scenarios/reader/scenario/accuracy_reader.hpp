@@ -40,4 +40,10 @@ struct KnownErrors {
 /// number of ranks and way of fitting; nothing where the catalogue has none. Throws InputError.
 std::vector<KnownErrors> read_known_errors();
 
+/// Why that file tells nothing: "FOLDER/accuracy.csv: no such file"; "" where it can be read.
+std::string why_no_known_errors();
+/// What to do about that.
+inline constexpr const char* how_to_know_errors =
+    "copy accuracy.csv from the installed catalogue, or install ddpsim again";
+
 }  // namespace ddpsim

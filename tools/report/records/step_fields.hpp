@@ -115,7 +115,8 @@ inline constexpr Field band_low_ms =
              "The lower end of a band around the prediction: of measured steps that were predicted "
              "from the same kind of knowledge, nine in ten took "
              "no less than this and no more than step_high_ms, in proportion to the predicted "
-             "step; nothing where no such steps were measured.");
+             "step; nothing where no such steps were measured, or where the catalogue has no "
+             "accuracy.csv, which a note says.");
 inline constexpr Field band_high_ms =
     ms_field("step_high_ms", "step high ms", "The upper end of the band that step_low_ms begins.");
 inline constexpr Field known_from = text_field(

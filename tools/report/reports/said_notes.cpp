@@ -14,6 +14,7 @@
 #include "tools/report/reports/tune_report.hpp"
 #include "tools/study/carried_fit.hpp"
 #include "tools/study/file_notes.hpp"
+#include "tools/study/known_accuracy.hpp"
 #include "tools/study/memory_advice.hpp"
 #include "tools/study/table_ranks.hpp"
 
@@ -53,6 +54,7 @@ std::vector<std::string> scenario_notes(const Scenario& scenario, const std::str
                                         const std::vector<Setting>& set) {
   std::vector<std::string> notes;
   add_each_once(notes, file_notes(file, set));
+  add_each_once(notes, lost_accuracy_notes());
   add_each_once(notes, cluster_notes(scenario, set));
   return notes;
 }

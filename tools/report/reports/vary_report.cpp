@@ -27,6 +27,7 @@
 #include "tools/report/reports/throughput_report.hpp"
 #include "tools/report/writers/text_writer.hpp"
 #include "tools/study/carried_fit.hpp"
+#include "tools/study/known_accuracy.hpp"
 #include "tools/study/memory_advice.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/point_notes.hpp"
@@ -562,6 +563,7 @@ std::vector<std::string> notes_on_all(const Variants& variants, const std::strin
                                       const std::vector<Setting>& set,
                                       const std::optional<Field>& best) {
   std::vector<std::string> notes = network_notes(variants);
+  add_each_once(notes, lost_accuracy_notes());
   add_each_once(notes, ranks_notes_of(variants));
   add_each_once(notes, price_notes(variants, set));
   if (best) add_each_once(notes, unpriced_notes(*best, priced_points(variants)));
