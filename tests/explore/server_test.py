@@ -169,14 +169,27 @@ def answers(program):
               site.answer({'moved': {}})['record'], 'the record depends on what is drawn')
 
 
+CHANGED_SYSTEM = ('system: dgx-h100\nintra_node: {latency: 9 us}\n'
+                  'inter_node: {kind: ethernet, bandwidth: 100 Gbit/s}\n')
+
+
 def links(program):
     """Links that the file writes out, and those that a ready cluster brings, can be moved too."""
-    for cluster in ('{device: a100-40, nodes: 2, ranks_per_node: 2, '
+    with tempfile.TemporaryDirectory(prefix='ddpsim-test-') as folder:
+        system = pathlib.Path(folder, 'site.yaml')
+        system.write_text(CHANGED_SYSTEM)
+        links_with(program, system)
+
+
+def links_with(program, system):
+    for cluster in (f'{{system: {system}, nodes: 2}}',
+                    '{device: a100-40, nodes: 2, ranks_per_node: 2, '
                     'intra_node: {latency: 5 us, bandwidth: 100 GB/s}, '
                     'inter_node: {base: ib-hdr, nics: 1}}',
                     '{system: dgx-h100, nodes: 2}', 'dgx-h100'):
         text = re.sub(r'cluster: .*', f'cluster: {cluster}', SCENARIO)
         with served(program, text) as site:
+            given = site.answer({'moved': {}})['positions']
             for moved in ({'intra_bandwidth': '20 GB/s'}, {'inter_latency': '30 us', 'nodes': '4'},
                           {'intra_latency': '20 us', 'inter_bandwidth': '3 GB/s', 'nodes': '2'}):
                 answer = site.answer({'moved': moved})
@@ -186,6 +199,10 @@ def links(program):
                 check(run(program, site.file, *flags) == answer['record'], cluster, moved)
                 for control, value in moved.items():
                     check(answer['positions'][control]['text'] == value, control, answer)
+                for control in {'intra_bandwidth', 'intra_latency',
+                                'inter_bandwidth', 'inter_latency'} - moved.keys():
+                    check(answer['positions'][control]['text'] == given[control]['text'],
+                          control, cluster, moved, answer['positions'][control])
 
 
 def unequal_nodes(program):

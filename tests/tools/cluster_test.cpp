@@ -261,6 +261,44 @@ TEST_CASE("the head of every table says nodes, ranks, device, NICs, line rate an
              Catch::Contains("1 node x 8 a100-40 by nvlink3, 300 GB/s of line rate per GPU"));
 }
 
+TEST_CASE("a link of which more than its place was changed is told so", "[tools][cluster]") {
+  const auto links = [](const std::string& cluster) {
+    const std::vector<std::string> words{"run",
+                                         first_example,
+                                         "--wide",
+                                         "--set",
+                                         "compare=[flat]",
+                                         "--set",
+                                         "cluster={" + cluster + "}"};
+    const Json said = json_of(words)["cluster"];
+    const std::string intra = said["intra_node"], inter = said["inter_node"];
+    CHECK_THAT(ddpsim(words).out, Catch::Contains(" by " + intra + "; ") &&
+                                      Catch::Contains(" NICs a node by " + inter + ", "));
+    return std::pair(intra, inter);
+  };
+  const std::string dgx = "system: dgx-h100, nodes: 2, ";
+  using Names = std::pair<std::string, std::string>;
+  // Another network in place of InfiniBand; a rate; a latency; a switch that is not there.
+  CHECK(links(dgx + "inter_node: {kind: ethernet, bandwidth: 100 Gbit/s, nics: 2}") ==
+        Names("nvlink4", "ib-ndr (changed)"));
+  CHECK(links(dgx + "inter_node: {bandwidth: 25 GB/s}") == Names("nvlink4", "ib-ndr (changed)"));
+  CHECK(links(dgx + "inter_node: {base: ib-hdr, latency: 30 us}") ==
+        Names("nvlink4", "ib-hdr (changed)"));
+  CHECK(links(dgx + "intra_node: {nvswitch: false}") == Names("nvlink4 (changed)", "ib-ndr"));
+  // As it was, and where it stands.
+  CHECK(links(dgx + "inter_node: {nics: 4, carries: 0.7}") == Names("nvlink4", "ib-ndr"));
+  CHECK(links(dgx + "inter_node: {kind: infiniband, bandwidth: 400 Gbit/s}") ==
+        Names("nvlink4", "ib-ndr"));
+  CHECK(links(dgx + "inter_node: {base: ib-hdr}") == Names("nvlink4", "ib-hdr"));
+}
+
+TEST_CASE("a changed NVLink joins the devices that it joined", "[tools][cluster]") {
+  const Outcome outcome = ddpsim({"run", first_example, "--cluster", "dgx-h100", "--set",
+                                  "cluster.intra_node.bandwidth=400 GB/s"});
+  CHECK_THAT(outcome.out, Catch::Contains(" by nvlink4 (changed), "));
+  CHECK_THAT(outcome.err, !Catch::Contains("is known to be joined"));
+}
+
 TEST_CASE("the head says what large messages reach through the host's memory", "[tools][cluster]") {
   const auto head = [](const std::string& cluster) {
     const Outcome outcome =

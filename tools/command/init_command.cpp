@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/catalogue/entry_keys.hpp"
 #include "scenarios/reader/cluster/cluster_reader.hpp"
 #include "scenarios/reader/cluster/device_reader.hpp"
 #include "scenarios/reader/scenario/not_a_scenario.hpp"
@@ -166,7 +167,7 @@ std::string ask_link(const std::string& question, const std::string& usual, std:
 std::string usual_link(const std::string& device) {
   for (const std::string& name : catalogue_names(cluster_entries)) {
     const Cluster cluster = read_ready_cluster(name).cluster;
-    if (cluster.device.name == device) return cluster.intra_node.name;
+    if (cluster.device.name == device) return without_mark(cluster.intra_node.name);
   }
   return "pcie4";
 }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/catalogue/entry_keys.hpp"
 #include "scenarios/reader/cluster/cluster_reader.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "scenarios/reader/scenario/scenario_settings.hpp"
@@ -181,8 +182,9 @@ Controls::GivenLink Controls::given_link(const std::string& key, const Link& lin
     return {quoted(given->scalar()), false};
   }
   const std::vector<std::string> names = catalogue_names(link_entries);
-  if (std::find(names.begin(), names.end(), link.name) != names.end()) return {link.name, false};
-  return {};
+  const std::string name = without_mark(link.name);
+  if (std::find(names.begin(), names.end(), name) == names.end()) return {};
+  return name == link.name ? GivenLink{name, false} : GivenLink{"", true};
 }
 
 void Controls::add_slider(Control control, std::vector<std::string> values,

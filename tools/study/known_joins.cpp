@@ -7,6 +7,7 @@
 #include "model/cluster/nvlink.hpp"
 #include "model/cost/collective_ports.hpp"
 #include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/catalogue/entry_keys.hpp"
 #include "scenarios/reader/cluster/device_reader.hpp"
 #include "scenarios/reader/cluster/link_reader.hpp"
 
@@ -17,9 +18,10 @@ bool is_nvlink_of(const Device& device, const Link& link) {
   if (device.compute_capability == 0 || lacks_nvlink(device.name)) return false;
   const double usual = nvlink_rate(device.compute_capability).bytes_per_second;
   const std::vector<std::string> names = catalogue_names(link_entries);
-  if (std::find(names.begin(), names.end(), link.name) == names.end())
+  const std::string name = without_mark(link.name);
+  if (std::find(names.begin(), names.end(), name) == names.end())
     return link.bandwidth.bytes_per_second <= usual;
-  return read_link(Yaml::of_text(link.name)).bandwidth.bytes_per_second == usual;
+  return read_link(Yaml::of_text(name)).bandwidth.bytes_per_second == usual;
 }
 
 }  // namespace

@@ -18,6 +18,11 @@ std::string source_of(const std::vector<Entry>& entries) {
   return fmt::format("{}; the rest as {}", own.empty() ? "not said" : own, entries[1].name);
 }
 
+std::string without_mark(std::string name) {
+  if (name.ends_with(mark_of_changes)) name.resize(name.size() - mark_of_changes.size());
+  return name;
+}
+
 std::vector<Yaml> layers_of(const std::vector<Entry>& entries) {
   std::vector<Yaml> layers;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry)

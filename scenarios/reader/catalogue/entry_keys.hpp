@@ -25,6 +25,11 @@ void add_entry_keys(Map<T>& map, std::string_view kind, Source source) {
 /// another, also whose the rest are: "our own; the rest as a100-80". "": nobody says.
 std::string source_of(const std::vector<Entry>& entries);
 
+/// Behind the name of an entry of which a mapping changes keys: "mi300x (changed)".
+inline constexpr std::string_view mark_of_changes = " (changed)";
+/// A name without that mark: "mi300x".
+std::string without_mark(std::string name);
+
 /// An entry with what it is based on, the innermost first, as Map::read takes them.
 std::vector<Yaml> layers_of(const std::vector<Entry>& entries);
 

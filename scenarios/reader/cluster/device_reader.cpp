@@ -163,9 +163,6 @@ const Map<Device>& device_map() {
 
 namespace {
 
-/// Behind the name of a device that another is written out from.
-constexpr const char* mark_of_changes = " (changed)";
-
 /// By the keys of entry `first` and of those it is based on.
 Device read_layers(const std::vector<Entry>& entries, std::size_t first) {
   Device device;
@@ -175,7 +172,7 @@ Device read_layers(const std::vector<Entry>& entries, std::size_t first) {
   device_map().read(layers_of(some), device);
   const bool changed = some.front().name == "inline" && some.size() > 1;
   device.source = source_of(some);
-  device.name = changed ? some[1].name + mark_of_changes : some.front().name;
+  device.name = changed ? some[1].name + std::string(mark_of_changes) : some.front().name;
   return device;
 }
 
@@ -277,8 +274,7 @@ bool lacks_nvlink(const Yaml& given) {
 }
 
 bool is_known_gpu(std::string name) {
-  const std::string mark = mark_of_changes;
-  if (name.ends_with(mark)) name.resize(name.size() - mark.size());
+  name = without_mark(std::move(name));
   const std::vector<std::string> names = catalogue_names(device_entries);
   return std::find(names.begin(), names.end(), name) != names.end() &&
          !said_of(name, "synchronous").value_or(false);

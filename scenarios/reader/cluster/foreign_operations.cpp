@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "scenarios/reader/catalogue/catalogue.hpp"
+#include "scenarios/reader/catalogue/entry_keys.hpp"
 #include "scenarios/reader/cluster/device_reader.hpp"
 #include "scenarios/reader/cluster/operations_reader.hpp"
 
@@ -34,7 +35,7 @@ bool has_memory_of(const Device& one, const Device& other) {
 /// The word before the first hyphen tells ("a100-80"), unless it has no number ("rtx-6000-ada").
 /// "a10" is no "A100".
 bool is_called(std::string_view device, std::string_view by_driver) {
-  const std::string_view said = device.substr(0, device.find(" (changed)"));
+  const std::string_view said = device.substr(0, device.find(mark_of_changes));
   const std::string_view word = said.substr(0, said.find('-'));
   const bool numbered = word.find_first_of("0123456789") != std::string_view::npos;
   const std::string model = letters_and_digits(numbered ? word : said),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -241,8 +242,10 @@ const Map<Link>& link_map() {
   return map;
 }
 
+namespace {
+
 /// Slower than any link: a unit that was mistaken, and next to nothing where laws divide by it.
-static void check_bandwidth(const Link& link, const std::vector<Entry>& entries) {
+void check_bandwidth(const Link& link, const std::vector<Entry>& entries) {
   constexpr double least = 1e3;
   if (link.bandwidth.bytes_per_second >= least) return;
   for (const Entry& entry : entries)
@@ -253,24 +256,52 @@ static void check_bandwidth(const Link& link, const std::vector<Entry>& entries)
 }
 
 /// Has the link, or one that it is based on, this key?
-static bool is_said(const std::string& key, const std::vector<Entry>& entries) {
+bool is_said(const std::string& key, const std::vector<Entry>& entries) {
   return std::any_of(entries.begin(), entries.end(),
                      [&](const Entry& entry) { return YamlMap(entry.yaml).has(key); });
 }
 
-Link read_link(const Yaml& given) {
+/// By the keys of entry `first` and of those it is based on.
+Link read_link_layers(const std::vector<Entry>& entries, std::size_t first) {
   Link link;
+  const std::vector<Entry> some(entries.begin() + static_cast<std::ptrdiff_t>(first),
+                                entries.end());
+  link_map().read(layers_of(some), link);
+  if (!is_said("latency", some)) link.latency = usual_latency(link.kind);
+  return link;
+}
+
+/// Is it the same link, wherever it stands? How many NICs a node has, and which share of the rate a
+/// network carries, is of the place.
+bool same_link(const Link& one, const Link& other) {
+  const auto own = [](const Link& link) {
+    return std::tuple(link.kind, link.latency, link.bandwidth.bytes_per_second,
+                      link.nccl_bandwidth.bytes_per_second, link.nvswitch, link.joins,
+                      link.table_ranks, link.table_nodes, link.table_smallest_node);
+  };
+  return own(one) == own(other) && one.all_reduce == other.all_reduce;
+}
+
+/// A mapping that changes an entry is told by that entry's name, with a mark where the link is
+/// another by that.
+std::string name_of_entries(const std::vector<Entry>& entries, const Link& link) {
+  const Entry& own = entries.front();
+  if (own.name != "inline" || entries.size() == 1) return own.name;
+  const bool same = same_link(link, read_link_layers(entries, 1));
+  return entries[1].name + std::string(same ? "" : mark_of_changes);
+}
+
+}  // namespace
+
+Link read_link(const Yaml& given) {
   const std::vector<Entry> entries = entry_with_bases(given, link_entries);
   for (const Entry& entry : entries)
     if (const YamlMap map(entry.yaml); const auto format = map.find("format"))
       check_end_if_written(map, *format);
-  link_map().read(layers_of(entries), link);
+  Link link = read_link_layers(entries, 0);
   link.source = source_of(entries);
   check_bandwidth(link, entries);
-  if (!is_said("latency", entries)) link.latency = usual_latency(link.kind);
-  // A mapping that changes an entry is told by that entry's name.
-  const bool changed = entries.front().name == "inline" && entries.size() > 1;
-  link.name = changed ? entries[1].name : entries.front().name;
+  link.name = name_of_entries(entries, link);
   if (link.bandwidth.bytes_per_second <= 0 && link.all_reduce.empty())
     entries.front().yaml.fail("missing key \"bandwidth\" (or a measured \"all_reduce\" table)");
   return link;

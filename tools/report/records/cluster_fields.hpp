@@ -16,11 +16,18 @@ inline constexpr Field ranks_per_node =
     count_field("ranks_per_node", "ranks per node",
                 "How many ranks a node has, one device each; where nodes differ, a list of one "
                 "number for each node.");
-inline constexpr Field device_name = text_field("device", "device", "The device of each rank.");
-inline constexpr Field intra_node = text_field(
-    "intra_node", "intra_node", "What joins the ranks of a node; nothing if it has only one.");
+inline constexpr Field device_name = text_field(
+    "device", "device",
+    "The device of each rank; \"h100-sxm (changed)\" where keys of that entry were changed.");
+inline constexpr Field intra_node =
+    text_field("intra_node", "intra_node",
+               "What joins the ranks of a node; nothing if it has only one. \"nvlink4 (changed)\": "
+               "another link "
+               "than that entry, not only with other nics or carries.");
 inline constexpr Field inter_node =
-    text_field("inter_node", "inter_node", "What joins the nodes; nothing if there is one.");
+    text_field("inter_node", "inter_node",
+               "What joins the nodes; nothing if there is one. A link that was changed as "
+               "intra_node says.");
 inline constexpr Field nics_per_node =
     count_field("nics_per_node", "NICs per node",
                 "How many NICs a node has, or the node with the fewest; nothing if there is one "
