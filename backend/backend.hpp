@@ -5,9 +5,11 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "model/program/job.hpp"
 #include "model/schedule/schedule.hpp"
 #include "model/timeline/timeline.hpp"
 #include "model/workload/optimizer.hpp"
@@ -96,6 +98,18 @@ class Backend {
   /// arrived, `end` when this rank had the result. Outside the timed part the ranks tell each other
   /// when they arrived.
   virtual RankRun run(const Schedule& schedule, const RunOptions& options = {}) = 0;
+
+  /// The step as a job: this rank's program of it. Times are those of the program's tasks, and
+  /// `pause_before` is one of them. Throws std::invalid_argument for a job that this backend cannot
+  /// run: refusal(job) says why.
+  virtual RankRun run(const program::Job& job, const RunOptions& = {}) {
+    throw std::invalid_argument(refusal(job));
+  }
+  /// Why this backend cannot run the job, in one line that names the first task it cannot do;
+  /// empty: it can.
+  virtual std::string refusal(const program::Job&) const {
+    return "this backend runs schedules, and no jobs";
+  }
 
   /// From now on all-reduces take at most so many of the device's channels (NCCL's thread blocks);
   /// 0: as many as the library likes. False: the device has none to choose.

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "backend/gloo/connection.hpp"
+#include "backend/link/gloo/connection.hpp"
 
 namespace ddpsim {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
-#include "backend/gloo/connection.hpp"
+#include "backend/link/gloo/connection.hpp"
 
 namespace ddpsim {
 

@@ -6,7 +6,7 @@
 
 #include <boost/asio/post.hpp>
 
-#include "backend/gloo/busy.hpp"
+#include "backend/cpu/busy.hpp"
 
 namespace ddpsim {
 namespace {

@@ -10,11 +10,15 @@
 #include "backend/cpu/gemm.hpp"
 #include "backend/cpu/neighbours.hpp"
 #include "backend/cpu/priority.hpp"
+#include "backend/device/cpu/cpu_device.hpp"
+#include "backend/execute/executor.hpp"
+#include "backend/execute/refusal.hpp"
 #include "backend/gloo/all_reduce_timer.hpp"
 #include "backend/gloo/check_schedule.hpp"
 #include "backend/gloo/host.hpp"
 #include "backend/gloo/kept_hooks.hpp"
 #include "backend/gloo/step_executor.hpp"
+#include "backend/link/gloo/gloo_link.hpp"
 #include "backend/version.hpp"
 
 namespace ddpsim {
@@ -30,7 +34,9 @@ class GlooBackend : public Backend {
         plugins_(plugins),
         kept_hooks_(rank, ranks, plugins),
         connection_(rendezvous, rank, ranks, interface_, timeout),
-        in_turns_(beside_others()) {
+        in_turns_(beside_others()),
+        job_memory_(rank, host_memory().count / ranks),
+        device_(rank) {
     // The connection's threads have started by now.
     take_role(in_turns_ ? Role::computation_in_turns : Role::computation);
   }
@@ -61,14 +67,17 @@ class GlooBackend : public Backend {
     kernels_.reset();
     user_hooks_.reset();
     memory_.reset();
-    memory_ = std::make_unique<Memory>(workload, optimizer, rank());
-    kernels_ = std::make_unique<Kernels>(workload, optimizer, ranks(), *memory_);
-    user_hooks_ = std::make_unique<UserHooks>(workload, rank(), ranks(), *memory_, plugins_);
+    optimizer_ = optimizer;
+    job_memory_.forget();
+    job_gradients_.clear();
+    device_.forget();
   }
 
   RankRun run(const Schedule& schedule, const RunOptions& options) override {
-    if (!memory_) throw std::logic_error("run before load");
+    if (workload_ == nullptr) throw std::logic_error("run before load");
     check_schedule(schedule, *workload_, ranks());
+    if (!memory_) make_memory();
+    job_gradients_.clear();
     memory_->arrange(schedule);
     StepExecutor executor(
         {connection_, *memory_, *kernels_, *user_hooks_, kept_hooks_.of(schedule)}, schedule,
@@ -79,7 +88,20 @@ class GlooBackend : public Backend {
     return executor.run(&background);
   }
 
+  std::string refusal(const program::Job& job) const override {
+    return execute::refusal(job, device_, link_);
+  }
+
+  RankRun run(const program::Job& job, const RunOptions& options) override {
+    RankRun run = executor_.run(job, ranks(), options);
+    job_gradients_.clear();
+    for (const program::Slice& each : job.gradients)
+      job_gradients_.push_back(job_memory_.piece(each));
+    return run;
+  }
+
   std::vector<float> gradient(int parameter) const override {
+    if (!job_gradients_.empty()) return floats_of(job_gradients_[at(parameter)]);
     const auto values = memory_->gradient(parameter);
     return {values.begin(), values.end()};
   }
@@ -99,6 +121,19 @@ class GlooBackend : public Backend {
   }
 
  private:
+  /// What schedules work on; jobs say themselves which memory they need.
+  void make_memory() {
+    memory_ = std::make_unique<Memory>(*workload_, optimizer_, rank());
+    kernels_ = std::make_unique<Kernels>(*workload_, optimizer_, ranks(), *memory_);
+    user_hooks_ = std::make_unique<UserHooks>(*workload_, rank(), ranks(), *memory_, plugins_);
+  }
+
+  static std::vector<float> floats_of(const execute::Piece& piece) {
+    const auto* begin = reinterpret_cast<const float*>(piece.data);
+    if (piece.type != DType::fp32) throw std::logic_error("a gradient that is not fp32");
+    return {begin, begin + piece.count};
+  }
+
   /// Do other programs keep the cores of any rank busy? The same answer on all ranks.
   bool beside_others() {
     const std::byte taken{cores_are_taken(ranks())};
@@ -111,6 +146,7 @@ class GlooBackend : public Backend {
   std::string interface_;
   const Plugins* plugins_;
   const Workload* workload_ = nullptr;
+  Optimizer optimizer_ = Optimizer::none;
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<Kernels> kernels_;
   std::unique_ptr<UserHooks> user_hooks_;
@@ -118,6 +154,11 @@ class GlooBackend : public Backend {
   Connection connection_;  ///< its threads use the others
   bool in_turns_;          ///< kernels take turns with other programs
   AllReduceTimer timer_{connection_};
+  execute::Memory job_memory_;
+  CpuDevice device_;
+  GlooLink link_{connection_};
+  execute::Executor executor_{job_memory_, device_, link_};
+  std::vector<execute::Piece> job_gradients_;  ///< [parameter] of the last job, if it ran last
 };
 
 }  // namespace

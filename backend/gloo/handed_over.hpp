@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/gloo/connection.hpp"
+#include "backend/link/gloo/connection.hpp"
 #include "model/schedule/schedule.hpp"
 
 namespace ddpsim {

@@ -24,6 +24,11 @@ std::string cpu_name() {
   return fmt::format("{}, {} cores", cpu_model(), sysconf(_SC_NPROCESSORS_ONLN));
 }
 
+Bytes host_memory() {
+  const std::int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  return Bytes{pages / 10 * 9 * page};
+}
+
 void check_host_memory(const Workload& workload, int ranks) {
   double needed = 6.0 * static_cast<double>(workload.gradient_size().count) * ranks;
   for (const Parameter& parameter : workload.parameters)  // each gathers the rows of all
@@ -31,9 +36,8 @@ void check_host_memory(const Workload& workload, int ranks) {
       needed +=
           static_cast<double>((parameter.sparse_values() + parameter.sparse_indices()).count) *
           ranks * ranks;
-  const double there =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  if (needed > 0.9 * there)
+  const auto there = static_cast<double>(host_memory().count);
+  if (needed > there)
     throw std::invalid_argument(
         fmt::format("{} needs up to {:.1f} GiB for the ranks of this host, which has {:.1f} GiB",
                     workload.name, needed / (1 << 30), there / (1 << 30)));

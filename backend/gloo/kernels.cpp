@@ -1,13 +1,13 @@
 #include "backend/gloo/kernels.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
+#include "backend/cpu/busy.hpp"
 #include "backend/cpu/gemm.hpp"
-#include "backend/gloo/busy.hpp"
+#include "backend/device/cpu/optimizer_update.hpp"
 
 namespace ddpsim {
 namespace {
@@ -35,11 +35,6 @@ bool updates_in_backward(const Schedule& schedule) {
         bucket.steps, [](const CommStep& step) { return step.action == CommAction::update; });
   });
 }
-
-struct Rates {
-  static constexpr float learning = 1e-4F, momentum = 0.9F, decay = 1e-4F, beta1 = 0.9F,
-                         beta2 = 0.999F, epsilon = 1e-8F;
-};
 
 }  // namespace
 
@@ -153,10 +148,10 @@ void Kernels::pass(const Task& task, const Kernel& kernel, const KernelBinding& 
       static_cast<std::uint32_t>((task.layer * 64 + task.kernel) * 8 + 1 + 1000 * task.micro_batch +
                                  (task.operation == Operation::backward ? 4 : 0));
   const float* left = memory_.operand(seed);
-  for (const std::int32_t p : binding.gradient.fills) {
+  for (std::uint32_t i = 0; i < binding.gradient.fills.size(); ++i) {
+    const std::int32_t p = binding.gradient.fills[i];
     const auto gradient = memory_.written(p, task.micro_batch);
-    const std::span values{memory_.operand(seed + 2 + static_cast<std::uint32_t>(p)),
-                           gradient.size()};
+    const std::span values{memory_.operand(seed + 2 + i), gradient.size()};
     if (memory_.sparse().has(p))
       memory_.sparse().fill(p, gradient, values);
     else
@@ -194,28 +189,8 @@ void Kernels::update(const Bucket& bucket) {
 }
 
 void Kernels::update(std::int32_t index, std::span<const float> gradient) {
-  if (optimizer_ == Optimizer::none) return;
-  const auto parameter = memory_.parameter(index);
-  const auto momentum = memory_.momentum(index);
-  const std::size_t count = parameter.size();
-  if (optimizer_ == Optimizer::sgd) {
-    for (std::size_t i = 0; i < count; ++i) {
-      momentum[i] = Rates::momentum * momentum[i] + (gradient[i] + Rates::decay * parameter[i]);
-      parameter[i] -= Rates::learning * momentum[i];
-    }
-    return;
-  }
-  const auto variance = memory_.variance(index);
-  const auto step = static_cast<float>(steps_);
-  const float first = 1 / (1 - std::pow(Rates::beta1, step));
-  const float second = 1 / (1 - std::pow(Rates::beta2, step));
-  const float decay = optimizer_ == Optimizer::adam ? 0 : Rates::learning * Rates::decay;
-  for (std::size_t i = 0; i < count; ++i) {
-    momentum[i] = Rates::beta1 * momentum[i] + (1 - Rates::beta1) * gradient[i];
-    variance[i] = Rates::beta2 * variance[i] + (1 - Rates::beta2) * gradient[i] * gradient[i];
-    parameter[i] -= decay * parameter[i] + Rates::learning * (momentum[i] * first) /
-                                               (std::sqrt(variance[i] * second) + Rates::epsilon);
-  }
+  update_parameter(optimizer_, steps_, memory_.parameter(index), gradient,
+                   {memory_.momentum(index), memory_.variance(index)});
 }
 
 }  // namespace ddpsim

@@ -77,30 +77,14 @@ Memory::Memory(const Workload& workload, Optimizer optimizer, int rank)
     buffer_bytes = std::max(buffer_bytes, group.size.count);
   buffers_.assign(2 * static_cast<std::size_t>(buffer_bytes), 0);
 
-  // Gradients are bound before weights: a kernel that writes a gradient must not read a parameter,
-  // which changes from step to step.
   auto gradients = bind_gradients(workload);
-  for (std::size_t layer = 0; layer < gradients.size(); ++layer)
+  const std::vector<WeightBindings> weights = bind_weights(workload, gradients);
+  for (std::size_t layer = 0; layer < gradients.size(); ++layer) {
+    for (std::size_t k = 0; k < weights[layer].forward.size(); ++k)
+      forward_[layer][k].weight = weights[layer].forward[k];
     for (std::size_t k = 0; k < gradients[layer].size(); ++k)
-      backward_[layer][k].gradient = std::move(gradients[layer][k]);
-  const auto count = static_cast<std::int32_t>(workload.parameters.size());
-  for (std::int32_t p = 0; p < count; ++p) bind_weight(p);
-}
-
-void Memory::bind_weight(std::int32_t index) {
-  const Parameter& parameter = workload_.parameters[at(index)];
-  const Layer& layer = workload_.layers[at(parameter.layer)];
-  const auto bind = [&](const std::vector<Kernel>& kernels, std::vector<KernelBinding>& bindings) {
-    for (std::size_t k = 0; k < kernels.size(); ++k) {
-      const auto& gemm = kernels[k].gemm;
-      if (!gemm || gemm->batch != 1 || gemm->k * gemm->n != parameter.elements()) continue;
-      if (bindings[k].weight != nobody || bindings[k].gradient.result != nobody) continue;
-      bindings[k].weight = index;
-      return;
-    }
-  };
-  bind(layer.forward, forward_[at(parameter.layer)]);
-  bind(layer.backward, backward_[at(parameter.layer)]);
+      backward_[layer][k] = {std::move(gradients[layer][k]), weights[layer].backward[k]};
+  }
 }
 
 void Memory::arrange(const Schedule& schedule) {

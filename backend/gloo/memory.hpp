@@ -48,8 +48,12 @@ class Memory {
   std::span<float> slice(std::int32_t parameter) { return slices_[at(parameter)]; }
   SparseGradients& sparse() { return sparse_; }
   /// Optimizer state; empty where the optimizer has none.
-  std::span<float> momentum(std::int32_t index) { return momenta_[at(index)]; }
-  std::span<float> variance(std::int32_t index) { return variances_[at(index)]; }
+  std::span<float> momentum(std::int32_t index) {
+    return momenta_.empty() ? std::span<float>() : momenta_[at(index)];
+  }
+  std::span<float> variance(std::int32_t index) {
+    return variances_.empty() ? std::span<float>() : variances_[at(index)];
+  }
 
   /// Random values to read, as many as any kernel of the workload takes; `seed` says where to
   /// begin.
@@ -82,7 +86,6 @@ class Memory {
  private:
   static std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
 
-  void bind_weight(std::int32_t index);
   void join_parameters(const Schedule& schedule);
 
   const Workload& workload_;

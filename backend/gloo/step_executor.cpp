@@ -14,7 +14,7 @@
 
 #include <thread>
 
-#include "backend/gloo/busy.hpp"
+#include "backend/cpu/busy.hpp"
 #include "model/schedule/fingerprint.hpp"
 
 namespace ddpsim {

@@ -3,12 +3,12 @@
 #include "backend/backend.hpp"
 #include "backend/comm_hooks/hook_data.hpp"
 #include "backend/gloo/background_load.hpp"
-#include "backend/gloo/connection.hpp"
 #include "backend/gloo/handed_over.hpp"
 #include "backend/gloo/kernels.hpp"
 #include "backend/gloo/memory.hpp"
 #include "backend/gloo/step_collectives.hpp"
 #include "backend/gloo/user_hooks.hpp"
+#include "backend/link/gloo/connection.hpp"
 
 namespace ddpsim {
 

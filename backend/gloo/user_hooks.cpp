@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 
 #include <fmt/format.h>
 
+#include "backend/device/cpu/noise.hpp"
 #include "backend/device_error.hpp"
 #include "backend/plugin/exit_guard.hpp"
 
@@ -13,26 +13,6 @@ namespace ddpsim {
 namespace {
 
 constexpr std::size_t longest_output = 16 << 20;  // values; longer ones begin again
-
-/// Uniform bits, a function of `value`. Source: Steele, Lea, Flood, OOPSLA 2014 (SplitMix64).
-std::uint64_t mixed(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15U;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;
-  return value ^ (value >> 31);
-}
-
-/// Adds normal numbers, two at a time. Source: Box, Muller, Ann. Math. Statist. 29(2), 1958.
-void add_noise(std::span<float> values, double deviation, std::uint64_t stream) {
-  for (std::size_t i = 0; i < values.size(); i += 2) {
-    const std::uint64_t bits = mixed(stream + i);
-    const double first = (static_cast<double>(bits >> 32) + 0.5) * 0x1p-32;  // (0, 1)
-    const double angle = 2 * std::numbers::pi * static_cast<double>(bits & 0xffffffffU) * 0x1p-32;
-    const double radius = deviation * std::sqrt(-2 * std::log(first));
-    values[i] += static_cast<float>(radius * std::cos(angle));
-    if (i + 1 < values.size()) values[i + 1] += static_cast<float>(radius * std::sin(angle));
-  }
-}
 
 }  // namespace
 
@@ -105,10 +85,8 @@ void UserHooks::run(const Schedule& schedule, const Task& task) {
       for (float& value : values) value *= static_cast<float>(hook.value);
       return;
     case UserHookKind::noise: {
-      std::uint64_t stream = mixed(hook.seed);
-      for (const int part : {rank_, static_cast<int>(task.parameter), int{task.micro_batch}})
-        stream = mixed(stream + static_cast<std::uint64_t>(part));
-      return add_noise(values, hook.value, stream);
+      const std::uint64_t seed = hook.seed_of(task.parameter);
+      return add_noise(values, hook.value, noise_stream(seed, rank_, task.micro_batch));
     }
     case UserHookKind::decay: {
       const std::span<const float> parameter = memory_.parameter(task.parameter);

@@ -64,6 +64,19 @@ class Communicator {
                    bool everywhere, std::uint32_t tag = 0);
   /// The root's bytes to all.
   void broadcast(std::span<char> bytes, int root = 0, std::uint32_t tag = 0);
+  /// Bytes for another rank, or from it; none: nothing is sent, or nothing received.
+  struct Message {
+    int rank = 0;
+    std::span<std::byte> bytes{};
+  };
+  /// Sends and receives at once; the two ranks of a message use one `slot`, which lies beyond those
+  /// of all other calls (exchange_slot), and of one pair and slot the first sent is the first
+  /// received. To itself a rank may send what it receives in the same call.
+  void exchange(const Message& sent, const Message& received, std::uint64_t slot);
+  /// The slot for a tag.
+  static constexpr std::uint64_t exchange_slot(std::uint32_t tag) {
+    return std::uint64_t{1} << 39 | tag;
+  }
   void barrier();
   /// Everyone's bytes, by rank; sizes may differ.
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine);

@@ -1,35 +1,6 @@
 #include "backend/job/placement.hpp"
 
 namespace ddpsim {
-namespace {
-
-void bind(const Workload& workload, std::int32_t index, std::vector<GradientBinding>& bindings) {
-  const Parameter& parameter = workload.parameters[at(index)];
-  const Layer& layer = workload.layers[at(parameter.layer)];
-  // If several GEMMs fit, it is the last one before the gradient is ready: the data gradient runs
-  // before the weight gradient.
-  for (std::int32_t k = parameter.ready_after;
-       k >= 0 && parameter.shape.size() > 1 && !parameter.sparse; --k) {
-    const auto& gemm = layer.backward[at(k)].gemm;
-    if (!gemm || gemm->batch * gemm->m * gemm->n != parameter.elements()) continue;
-    if (bindings[at(k)].result != nobody) continue;
-    bindings[at(k)].result = index;
-    return;
-  }
-  bindings[at(parameter.ready_after)].fills.push_back(index);
-}
-
-}  // namespace
-
-std::vector<std::vector<GradientBinding>> bind_gradients(const Workload& workload) {
-  std::vector<std::vector<GradientBinding>> bindings;
-  for (const Layer& layer : workload.layers) bindings.emplace_back(layer.backward.size());
-  for (std::int32_t p = 0; p < static_cast<std::int32_t>(workload.parameters.size()); ++p)
-    if (!workload.parameters[at(p)].unused)
-      bind(workload, p, bindings[at(workload.parameters[at(p)].layer)]);
-  return bindings;
-}
-
 std::vector<std::int64_t> gradient_offsets(const Workload& workload, std::int64_t alignment) {
   std::vector<std::int64_t> offsets{0};
   for (const Parameter& parameter : workload.parameters) {

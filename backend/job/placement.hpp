@@ -4,20 +4,10 @@
 #include <vector>
 
 #include "model/schedule/schedule.hpp"
+#include "model/workload/kernel_bindings.hpp"
 #include "model/workload/workload.hpp"
 
 namespace ddpsim {
-
-/// Which gradients a kernel of a layer's backward pass writes.
-struct GradientBinding {
-  std::int32_t result = nobody;     ///< a GEMM whose result is this parameter's gradient
-  std::vector<std::int32_t> fills;  ///< parameters whose gradient it writes beside its own work
-};
-
-/// [layer][kernel of its backward pass]: every used parameter's gradient is written by exactly one
-/// kernel, no later than the one that makes it ready; by a GEMM whose result has its size, if there
-/// is one.
-std::vector<std::vector<GradientBinding>> bind_gradients(const Workload& workload);
 
 /// A piece of one of the two stores a rank's gradients live in.
 struct Place {

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "model/program/buffer.hpp"
+#include "model/workload/optimizer.hpp"
 
 namespace ddpsim::program {
 
@@ -31,11 +32,17 @@ struct Call {
   std::int32_t index = nobody;  ///< of the parameter, or of the user's hook
   Operands reads{};
 };
-/// A kernel of the network, of the shape that its work has. Its operands are made from `seed`.
+/// A kernel of the network, of the shape that its work has. Its operands are made from `seed` and
+/// the micro-batch.
 struct Compute {
+  /// How a product's operands lie in memory, each row by row: left as it is multiplied or
+  /// transposed, then right.
+  enum class Layout : std::uint8_t { nn, nt, tn };
   std::uint32_t seed = 0;
+  Layout layout = Layout::nn;
   Slice weight{};    ///< that it multiplies with; empty: none, or one that is made from the seed
-  Operands fills{};  ///< the gradients it completes
+  Slice result{};    ///< where its product goes; empty: nobody reads it
+  Operands fills{};  ///< gradients that it writes beside its own work
 };
 /// to = factor x from, over the ranks of the group in `mean_over` (a communicator) if that is one.
 struct Scale {
@@ -43,9 +50,10 @@ struct Scale {
   float factor = 1;
   std::int16_t mean_over = static_cast<std::int16_t>(nobody);
 };
-/// to = 0
+/// to = value
 struct Fill {
   Slice to{};
+  double value = 0;
 };
 /// to = a left + b right
 struct Combine {
@@ -60,7 +68,8 @@ struct Cast {
 struct Pack {
   Operands to{}, from{};
   float factor = 1;
-  bool zeros_behind = false;  ///< what `from` leaves of `to`
+  std::int16_t mean_over = static_cast<std::int16_t>(nobody);  ///< as of Scale
+  bool zeros_behind = false;                                   ///< what `from` leaves of `to`
 };
 /// to = left right, of m x k and k x n; one of the two may be transposed.
 struct Multiply {
@@ -99,9 +108,10 @@ struct Dequantize {
 struct Select {
   Slice pairs{}, from{};
 };
-/// to = the sum of all pairs
+/// to = the sum of the pairs of all ranks of the group in the communicator `of`
 struct Spread {
   Slice to{}, pairs{};
+  std::int16_t of = 0;
 };
 /// gradients x norm / |gradients| where they are longer
 struct Clip {
@@ -123,8 +133,10 @@ struct Plugin {
 struct Touch {
   Slice what{};
 };
-/// One step of an optimizer on parameters. `state` holds what it keeps of each, in their order.
+/// One step of an optimizer on parameters. `state` holds what it keeps of each, in their order: as
+/// many slices for each as the optimizer keeps numbers of an element (state_slices).
 struct Update {
+  Optimizer optimizer = Optimizer::none;
   Operands parameters{}, gradients{}, state{};
 };
 /// Between the memory of the device and the host's.
@@ -153,9 +165,11 @@ struct Collective {
   /// The program may use its data without waiting for it, as PyTorch does with the all-reduce of
   /// parameters that DDP is told to leave alone (rule R50).
   bool unawaited = false;
+  /// An all-gather or reduce-scatter whose input and output are one slice works in place: the parts
+  /// of the ranks are ceil(elements / ranks) long, the last ones shorter or empty.
   Slice from{}, to{};
-  Slice
-      counts{};  ///< elements of each rank, where they differ (sparse gradients); empty: all alike
+  /// Elements of each rank in its order, as fp64, where they differ; empty: all alike.
+  Slice counts{};
 };
 /// The k-th of a pair of ranks meets the peer's k-th Receive of this one.
 struct Send {

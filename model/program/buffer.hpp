@@ -70,6 +70,7 @@ struct Buffer {
   Start start = Start::undefined;
   Slice inside{};  ///< a view: it lies there and takes no memory; empty: memory of its own
 
+  bool is_view() const { return inside.buffer != no_buffer; }
   bool operator==(const Buffer&) const = default;
 };
 

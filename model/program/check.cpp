@@ -284,6 +284,10 @@ class ProgramChecker {
     if (job_.buffers[collective.from.buffer].type != job_.buffers[collective.to.buffer].type)
       refuse(fmt::format("{}: its input and its output have other number formats", task_name()));
     if (!collective.counts.empty()) return;
+    const bool in_parts =
+        collective.what == Collectives::reduce_scatter ||
+        (collective.what == Collectives::all_gather && collective.reduction == Reduction::none);
+    if (in_parts && collective.from == collective.to) return;  // in place
     switch (collective.what) {
       case Collectives::all_reduce:
       case Collectives::broadcast:
@@ -342,6 +346,8 @@ class IndexChecker {
       if (program >= job_.programs.size()) refuse("a rank has a program that is none of the job's");
     for (const Program& program : job_.programs) check_program(program);
     if (job_.beside) check_program(*job_.beside);
+    for (const Slice& gradient : job_.gradients)
+      if (gradient.buffer != no_buffer) check_slice(gradient);
   }
 
  private:
@@ -430,6 +436,8 @@ class IndexChecker {
   static std::int16_t averaged_over(const Action& action) {
     if (const auto* scale = std::get_if<Scale>(&action)) return scale->mean_over;
     if (const auto* dequantize = std::get_if<Dequantize>(&action)) return dequantize->mean_over;
+    if (const auto* pack = std::get_if<Pack>(&action)) return pack->mean_over;
+    if (const auto* spread = std::get_if<Spread>(&action)) return spread->of;
     return static_cast<std::int16_t>(nobody);
   }
 

@@ -123,6 +123,8 @@ struct Job {
   std::vector<Program> programs;  ///< [kind of rank]
   std::vector<std::uint16_t> program_of;  ///< [rank] its kind
   std::optional<Program> beside{};        ///< repeated on a thread until the first rank has ended
+  /// [parameter] where its gradient lies in the end; empty: it has none.
+  std::vector<Slice> gradients{};
 
   std::size_t ranks() const { return program_of.size(); }
   std::size_t known_deeds() const { return known ? known->deeds.size() : 0; }

@@ -14,6 +14,7 @@ class Accessor {
   void operator()(const Call& call) { read(call.reads); }
   void operator()(const Compute& compute) {
     read(compute.weight);
+    write(compute.result);
     write(compute.fills);
   }
   void operator()(const Scale& scale) {

@@ -1,64 +1,15 @@
 #include "model/schedule/fingerprint.hpp"
 
-#include <bit>
-#include <concepts>
-#include <optional>
-#include <type_traits>
-
 #include <fmt/format.h>
+
+#include "model/schedule/value_hash.hpp"
 
 namespace ddpsim {
 namespace {
 
-/// 64-bit FNV-1a over the values in turn, each as eight bytes.
-/// Source: Fowler, Noll, Vo: The FNV Non-Cryptographic Hash Algorithm, IETF draft-eastlake-fnv.
-class Hash {
+class Hash : public ValueHash<Hash> {
  public:
-  void add(std::uint64_t value) {
-    for (int byte = 0; byte < 8; ++byte) {
-      hash_ = (hash_ ^ (value & 0xFF)) * 0x100000001B3u;
-      value >>= 8;
-    }
-  }
-  template <typename Value>
-  requires std::integral<Value> || std::is_enum_v<Value>
-  void add(Value value) { add(static_cast<std::uint64_t>(value)); }
-  void add(double value) { add(std::bit_cast<std::uint64_t>(value)); }
-  void add(Duration time) { add(time.count()); }
-  void add(Bytes size) { add(size.count); }
-  void add(const std::string& text) {
-    add(text.size());
-    for (const char c : text) add(static_cast<unsigned char>(c));
-  }
-  template <typename Value>
-  void add(const std::vector<Value>& values) {
-    add(values.size());
-    for (const Value& value : values) add(value);
-  }
-  template <typename... Values>
-  requires(sizeof...(Values) > 1) void add(const Values&... values) { (add(values), ...); }
-
-  template <typename Value>
-  void add(const std::optional<Value>& value) {
-    add(value.has_value());
-    if (value) add(*value);
-  }
-
-  void add(const Gemm& gemm) { add(gemm.m, gemm.n, gemm.k, gemm.batch); }
-
-  void add(const ClassCost& cost) {
-    add(cost.work, cost.host, static_cast<double>(cost.memory_fraction));
-  }
-
-  void add(const Work& work) {
-    add(work.operation, work.message, work.gemm, work.traffic, work.type, work.launches,
-        work.known_time);
-    add(work.caller, work.aside, work.beside_hook, work.optimizer_share, work.host,
-        work.hook_calls);
-    add(work.payload, work.group, work.communicator, work.handed_over);
-    if (work.tensors > 0 || work.call != Duration::zero()) add(work.tensors, work.call);
-    if (work.by_class) add(*work.by_class);
-  }
+  using ValueHash::add;
 
   void add(const Task& task) {
     add(task.operation, task.stream, task.host_waits, task.micro_batch, task.work);
@@ -98,14 +49,7 @@ class Hash {
     add(hook.launches, hook.host, hook.groups, hook.layers, hook.outputs);
   }
 
-  void add(const Passes& passes) { add(passes.forward, passes.backward, passes.optimizer); }
-
   void add(const LoggedIteration& iteration) { add(iteration.begin, iteration.end); }
-
-  std::uint64_t value() const { return hash_; }
-
- private:
-  std::uint64_t hash_ = 0xCBF29CE484222325u;
 };
 
 }  // namespace

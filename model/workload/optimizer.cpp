@@ -267,4 +267,9 @@ bool runs_on_ranks(Optimizer optimizer) {
   return law_of(optimizer).real;
 }
 
+std::size_t state_slices(Optimizer optimizer) {
+  if (optimizer == Optimizer::none || !runs_on_ranks(optimizer)) return 0;
+  return optimizer == Optimizer::sgd ? 1 : 2;
+}
+
 }  // namespace ddpsim

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -92,5 +93,9 @@ Bytes optimizer_working(Optimizer optimizer, const Workload& workload);
 
 /// Do the backends compute this update on real ranks?
 bool runs_on_ranks(Optimizer optimizer);
+
+/// How many numbers of each element of a parameter that update keeps: SGD its momentum, Adam the
+/// variance too. None of one that no backend computes.
+std::size_t state_slices(Optimizer optimizer);
 
 }  // namespace ddpsim

@@ -6,7 +6,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "backend/gloo/communication_threads.hpp"
+#include "backend/execute/stream_threads.hpp"
 #include "backend/measure/check_gradients.hpp"
 #include "tests/backend/jobs.hpp"
 
@@ -122,7 +122,7 @@ TEST_CASE("R50: the delayed all-reduce is done for real, and its gradients are t
 }
 
 TEST_CASE("jobs of a queue begin in order, so many at a time", "[backend][several]") {
-  CommunicationThreads threads;
+  StreamThreads threads;
   std::atomic<int> running = 0, most = 0;
   const auto job = [&] {
     const int now = ++running;
@@ -143,7 +143,7 @@ TEST_CASE("jobs of a queue begin in order, so many at a time", "[backend][severa
 
 TEST_CASE("a job begins once those it waits for have ended, in whichever queue",
           "[backend][several]") {
-  CommunicationThreads threads;
+  StreamThreads threads;
   threads.arrange(2, 2);
   std::atomic<bool> first = false;
   bool seen = false;
@@ -156,7 +156,7 @@ TEST_CASE("a job begins once those it waits for have ended, in whichever queue",
 }
 
 TEST_CASE("after an exception nothing more runs, and every wait throws it", "[backend][several]") {
-  CommunicationThreads threads;
+  StreamThreads threads;
   threads.arrange(1, 2);
   std::atomic<int> ran = 0;
   const std::uint64_t failed = threads.submit([] { throw std::runtime_error("broken"); });

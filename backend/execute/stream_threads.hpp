@@ -6,31 +6,38 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
 
 namespace ddpsim {
 
-/// The communication streams of a CPU rank: queues, one for each communicator, and threads that run
-/// what is in them. Of a queue, jobs begin in order, and so many as asked for run at a time.
+/// The streams of a rank beside its host thread: queues, and threads that run what is in them.
+///
+/// Jobs of a queue begin in order, so many at a time as its lanes. Jobs that stand in a line too
+/// (collectives of one communicator) begin in the order of the line, whichever queues they are in,
+/// and so many at a time as the line says.
 ///
 /// One host thread submits and waits. After an exception nothing more is run, and every wait throws
 /// it. The destructor lets the current work end and drops the rest.
-class CommunicationThreads {
+class StreamThreads {
  public:
-  CommunicationThreads() { arrange(1, 1); }
-  ~CommunicationThreads();
-  CommunicationThreads(const CommunicationThreads&) = delete;
-  CommunicationThreads& operator=(const CommunicationThreads&) = delete;
+  /// `begin`: called first of all on each thread; may be empty.
+  explicit StreamThreads(std::function<void()> begin = {});
+  ~StreamThreads();
+  StreamThreads(const StreamThreads&) = delete;
+  StreamThreads& operator=(const StreamThreads&) = delete;
 
-  /// Sets how many queues there are and how many jobs each runs at a time. Call only while idle.
-  void arrange(std::size_t queues, int at_once);
+  /// Sets how many jobs each queue, and each line, runs at a time. Call only while idle.
+  void arrange(const std::vector<int>& lanes, const std::vector<int>& at_once = {});
+  /// So many queues of so many lanes each.
+  void arrange(std::size_t queues, int lanes) { arrange(std::vector<int>(queues, lanes)); }
 
   /// Hands over a job, which begins once the jobs of the tickets in `after` have ended. Returns its
   /// ticket, for `wait`; tickets count up from 1.
   std::uint64_t submit(std::function<void()> job, std::size_t queue = 0,
-                       std::vector<std::uint64_t> after = {});
+                       std::vector<std::uint64_t> after = {}, std::optional<std::size_t> line = {});
   /// Blocks until the job of this ticket has ended.
   void wait(std::uint64_t ticket);
   /// Blocks until all jobs have ended.
@@ -43,21 +50,28 @@ class CommunicationThreads {
     std::uint64_t ticket = 0;
     std::function<void()> call;
     std::vector<std::uint64_t> after;
+    std::optional<std::size_t> line;
   };
   struct Queue {
     std::deque<Job> waiting;
-    int running = 0;
+    int running = 0, lanes = 1;
+  };
+  struct Line {
+    std::deque<std::uint64_t> waiting;  ///< tickets
+    int running = 0, at_once = 1;
   };
 
   void work();
   /// A queue whose first job may begin; null: there is none.
   Queue* next();
+  bool may_begin(const Job& job) const;
   bool ended(std::uint64_t ticket) const { return open_.count(ticket) == 0; }
 
+  std::function<void()> begin_;
   std::mutex mutex_;
   std::condition_variable changed_, ended_;
   std::vector<Queue> queues_;
-  int at_once_ = 1;
+  std::vector<Line> lines_;
   std::uint64_t submitted_ = 0;
   std::set<std::uint64_t> open_;  ///< tickets whose jobs have not ended
   bool stop_ = false;

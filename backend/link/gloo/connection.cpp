@@ -1,4 +1,4 @@
-#include "backend/gloo/connection.hpp"
+#include "backend/link/gloo/connection.hpp"
 
 namespace ddpsim {
 namespace {

@@ -1,4 +1,4 @@
-#include "backend/gloo/busy.hpp"
+#include "backend/cpu/busy.hpp"
 
 #include <ctime>
 

@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/gloo/communication_threads.hpp"
+#include "backend/cpu/priority.hpp"
+#include "backend/execute/stream_threads.hpp"
 #include "backend/job/communicator.hpp"
 #include "backend/job/rendezvous.hpp"
 #include "backend/job/step_clock.hpp"
@@ -24,7 +25,7 @@ class Connection {
   int rank() const { return communicator_.rank(); }
   int ranks() const { return communicator_.ranks(); }
   Communicator& communicator() { return communicator_; }
-  CommunicationThreads& threads() { return threads_; }
+  StreamThreads& threads() { return threads_; }
 
   /// Since the step began.
   Instant now() const { return clock_.now(); }
@@ -62,7 +63,8 @@ class Connection {
   Communicator communicator_;
   StepClock clock_;
   std::uint32_t next_tag_ = 0;
-  CommunicationThreads threads_;  ///< last: its jobs use the others
+  /// Last: its jobs use the others.
+  StreamThreads threads_{[] { take_role(Role::communication); }};
 };
 
 }  // namespace ddpsim

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "backend/device/cpu/kernel_operands.hpp"
+#include "backend/execute/device.hpp"
+
+namespace ddpsim {
+
+/// A CPU as a device: kernels are loops and products in fp32 on the calling thread, and 16-bit
+/// numbers are widened, computed with and rounded.
+///
+/// A kernel whose work has a time and no shape (a workload profile) is stood in for by a loop that
+/// takes that much of the thread's time on a processor.
+class CpuDevice : public execute::Device {
+ public:
+  explicit CpuDevice(int rank) : operands_(rank) {}
+
+  std::string refusal(const program::Job& job, const program::Task& task) const override;
+  void begin(const program::Job& job, std::size_t program) override;
+  void begin_round() override;
+  void run(const execute::Doing& doing) override;
+  std::int64_t overflows() override { return overflows_.exchange(0); }
+
+  /// What kernels read besides buffers.
+  const KernelOperands& operands() const { return operands_; }
+  /// Updates made so far are forgotten.
+  void forget() { updates_ = 0; }
+
+ private:
+  friend class CpuActions;
+
+  KernelOperands operands_;
+  bool has_update_ = false;  ///< this rank's program
+  int updates_ = 0;          ///< rounds with one so far
+  std::atomic<std::int64_t> overflows_{0};
+  std::mutex casting_;
+  /// By where they lie: infinite or NaN among 16-bit values when they were made.
+  std::map<const std::byte*, std::int64_t> not_finite_;
+};
+
+}  // namespace ddpsim

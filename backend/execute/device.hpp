@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "backend/execute/memory.hpp"
+#include "model/program/job.hpp"
+
+namespace ddpsim::execute {
+
+/// A task as a device does it.
+struct Doing {
+  const program::Job& job;
+  const program::Task& task;
+  const Memory& memory;
+
+  const program::Action& action() const { return job.deed_of(task).action; }
+  const Work& work() const { return job.works[task.work]; }
+  /// The slices of a range of operands.
+  std::span<const program::Slice> of(const program::Operands& operands) const {
+    return job.actions_of(task).of(operands);
+  }
+};
+
+/// What a rank computes with, and moves memory.
+///
+/// To implementers. Tasks on the host's stream are done on the host thread, those of other streams
+/// on threads beside it, several at a time; no two tasks at a time work on the same memory.
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  /// Why it cannot do what the task says; empty: it can. Not asked of waits and communication.
+  virtual std::string refusal(const program::Job& job, const program::Task& task) const = 0;
+  /// A job begins, `job.programs[program]` of which is this rank's.
+  virtual void begin(const program::Job& job, std::size_t program) = 0;
+  /// A round of the program begins.
+  virtual void begin_round() = 0;
+  virtual void run(const Doing& doing) = 0;
+  /// 16-bit values that became infinite or NaN since the last call, though what they were made from
+  /// was finite.
+  virtual std::int64_t overflows() = 0;
+};
+
+}  // namespace ddpsim::execute

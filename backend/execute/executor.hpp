@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include "backend/backend.hpp"
+#include "backend/execute/device.hpp"
+#include "backend/execute/link.hpp"
+#include "backend/execute/memory.hpp"
+#include "model/program/job.hpp"
+
+namespace ddpsim::execute {
+
+/// Runs jobs on one rank. All ranks run the same ones in the same order.
+class Executor {
+ public:
+  /// All must outlive this object.
+  Executor(Memory& memory, Device& device, Link& link)
+      : memory_(memory), device_(device), link_(link) {}
+
+  /// Runs this rank's program of the job, which `ranks` ranks run; returns when everything of this
+  /// rank has ended. Times are those of the program's tasks. Throws std::invalid_argument, one
+  /// line, before anything is allocated or runs, for a job that is wrong (program::check), that is
+  /// for other ranks, or that has a task which cannot be done (refusal).
+  RankRun run(const program::Job& job, int ranks, const RunOptions& options = {});
+
+ private:
+  Memory& memory_;
+  Device& device_;
+  Link& link_;
+  std::uint64_t checked_ = 0;  ///< fingerprint of the job that was checked last
+};
+
+}  // namespace ddpsim::execute

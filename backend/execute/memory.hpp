@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "backend/execute/piece.hpp"
+#include "model/program/job.hpp"
+
+namespace ddpsim::execute {
+
+class StartValues;
+
+/// The memory of one rank, on the host: each buffer of a job that is no view has its own, views lie
+/// in theirs. Memory of life `held` is there all along.
+///
+/// Contents of life `job` stay: a buffer that any job since `forget` had too (that is equal in what
+/// it holds, index, name, elements and type) begins with what that one ended with, wherever it
+/// lies now. Any other begins as its start says: parameters and random numbers are the same on all
+/// ranks.
+class Memory {
+ public:
+  /// `most`: bytes that the buffers of a job may take, all together.
+  Memory(std::int32_t rank, std::int64_t most) : rank_(rank), most_(most) {}
+
+  /// Makes the buffers of the job, which has been checked. Throws std::invalid_argument, before
+  /// anything changes, if they would take more than there is.
+  void arrange(const program::Job& job);
+  /// No buffer has a predecessor any longer.
+  void forget();
+
+  /// Where a slice of the job that was arranged lies.
+  Piece piece(const program::Slice& slice) const;
+  /// This rank's group of a communicator, and its place there.
+  const program::Membership& member(std::int16_t communicator) const {
+    return members_[at(communicator)];
+  }
+  std::int32_t rank() const { return rank_; }
+
+  /// Where the contents of a buffer of life `job` lie, of any job since `forget`; empty: none had
+  /// it.
+  Piece find(program::Holds holds, std::int32_t index, const std::string& name) const;
+
+ private:
+  /// What a buffer is, besides its life.
+  using Identity =
+      std::tuple<program::Holds, std::int32_t, std::string, std::int64_t, DType, program::Life>;
+  static Identity identity_of(const program::Job& job, const program::Buffer& buffer);
+
+  void check_size(const program::Job& job) const;
+  void make_own(const program::Job& job);
+  void make_views(const program::Job& job);
+  void begin_contents(const program::Job& job);
+  void begin_content(const program::Job& job, program::BufferId id, StartValues& values);
+  bool is_in_all_groups(const program::Job& job, program::BufferId view) const;
+
+  std::int32_t rank_;
+  std::int64_t most_;
+  /// Memory by what it is for; of one identity several, where a job has equal buffers.
+  std::multimap<Identity, std::unique_ptr<std::byte[]>> stores_;
+  std::map<Identity, Piece> contents_;        ///< where they lie; of life `job`
+  std::vector<Piece> buffers_;                ///< [buffer] whole
+  std::vector<program::Membership> members_;  ///< [communicator]
+};
+
+}  // namespace ddpsim::execute
