@@ -63,15 +63,19 @@ HookedBucket::HookedBucket(JobMemory& memory, const Bucket& bucket, std::int32_t
     const CommStep* step = has(action);
     return memory.bytes(name, index, Holds::hook, times * (step ? step->payload : Bytes{}));
   };
-  scales_ = sized("scales", CommAction::gather_scales, 1);
-  all_scales_ = sized("all scales", CommAction::gather_scales, ranks);
+  const auto numbers = [&](const char* name, const CommStep* step, DType of, std::int64_t times) {
+    const Bytes size = times * (step ? step->payload : Bytes{});
+    return memory.add(name, index, Holds::hook, of, size.count / size_of(of).count);
+  };
+  const CommStep* scales = has(CommAction::gather_scales);
+  scales_ = numbers("scales", scales, DType::fp32, 1);
+  all_scales_ = numbers("all scales", scales, DType::fp32, ranks);
   codes_ = sized("codes", CommAction::gather_codes, 1);
   all_codes_ = sized("all codes", CommAction::gather_codes, ranks);
   pairs_ = sized("pairs", CommAction::gather_pairs, 1);
   all_pairs_ = sized("all pairs", CommAction::gather_pairs, ranks);
-  payload_ = sized("payload", CommAction::plugin_reduce, 1);
-  state_ = memory.add("state", index, Holds::optimizer, DType::fp32, 1, Life::job, Start::zeros);
-  parts_ = memory.bytes("parts", index, Holds::note, Bytes{ranks}, Life::job, Start::zeros);
+  const CommStep* payload = has(CommAction::plugin_reduce);
+  payload_ = numbers("payload", payload, payload ? payload->type : DType::fp32, 1);
 }
 
 const LowRank& HookedBucket::matrix_of(const CommStep& step) const {
@@ -105,11 +109,15 @@ Action HookedBucket::action_of(const CommStep& step) {
   const auto scale = [&](const Slice& what, float factor) {
     return Scale{.to = what, .from = what, .factor = factor};
   };
-  const float mean = 1 / static_cast<float>(step.divisor);
+  // Over no ranks, or one: as it is.
+  const auto mean_over = step.divisor > 1 ? groups_.at(step.divisor) : nowhere;
+  const auto mean = [&](const Slice& what) {
+    return Scale{.to = what, .from = what, .mean_over = mean_over};
+  };
   switch (step.action) {
     case CommAction::divide:
     case CommAction::divide_subgroup:
-      return scale(data_, mean);
+      return mean(data_);
     case CommAction::scale:
       return scale(data_, static_cast<float>(step.factor));
     case CommAction::narrow: {
@@ -146,7 +154,7 @@ Action HookedBucket::action_of(const CommStep& step) {
     }
     case CommAction::unpack: {
       const Operands to = memory_.list(uncompressed());
-      return Pack{.to = to, .from = memory_.list({small_}), .factor = mean};
+      return Pack{.to = to, .from = memory_.list({small_}), .mean_over = mean_over};
     }
     case CommAction::draw_q:
       return Draw{factors_of(step).q};
@@ -186,27 +194,27 @@ Action HookedBucket::action_of(const CommStep& step) {
                       .layout = Multiply::Layout::right_transposed};
     }
     case CommAction::divide_q:
-      return scale(q_, mean);
+      return mean(q_);
     case CommAction::observe:
       return Observe{.scales = scales_, .from = data_, .channel = step.channel};
     case CommAction::quantize:
       return Quantize{.codes = codes_, .scales = scales_, .from = data_, .channel = step.channel};
     case CommAction::dequantize:
-      return Dequantize{
-          .to = data_, .codes = all_codes_, .scales = all_scales_, .channel = step.channel};
+      return Dequantize{.to = data_,
+                        .codes = all_codes_,
+                        .scales = all_scales_,
+                        .channel = step.channel,
+                        .mean_over = groups_.at(ranks_)};
     case CommAction::select:
       return Select{.pairs = pairs_, .from = data_};
     case CommAction::spread_pairs:
-      return Spread{.to = data_, .pairs = all_pairs_};
+      return Spread{.to = data_, .pairs = all_pairs_, .of = groups_.at(ranks_)};
     case CommAction::touch:
       return Touch{data_};
     case CommAction::synchronize:
       return Wait{};
-    case CommAction::update: {
-      const Operands parameters = memory_.list({parameters_}), gradients = memory_.list({bucket_});
-      return Update{
-          .parameters = parameters, .gradients = gradients, .state = memory_.list({state_})};
-    }
+    case CommAction::update:
+      return update_;
     case CommAction::plugin_before: {
       const Operands reads = memory_.list({data_});
       return Plugin{.index = index_, .reads = reads, .writes = memory_.list({payload_})};

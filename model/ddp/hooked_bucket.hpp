@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -27,8 +28,10 @@ class HookedBucket {
   Ends ends_of(const CommStep& step) const;
   /// The kind of a collective, and what it does to what it brings.
   static Collective collective_of(const CommStep& step);
-  /// Elements of each rank where the data are parts of ranks, which may differ by one.
-  const Slice& parts() const { return parts_; }
+  /// The optimizer's step for this bucket.
+  void set_update(const Update& update) { update_ = update; }
+  /// The communicator whose groups have so many ranks each.
+  void set_group(int ranks, std::int16_t communicator) { groups_[ranks] = communicator; }
 
  private:
   struct Factors {
@@ -45,10 +48,12 @@ class HookedBucket {
   std::int32_t index_;
   Slice bucket_, data_;
   std::vector<Slice> slots_;
-  Slice parameters_, state_;
+  Slice parameters_;
+  Update update_;
+  std::map<int, std::int16_t> groups_;  ///< by the number of ranks
   int ranks_;
   Slice narrow_, square_, error_, input_, small_, p_, q_, scales_, all_scales_, codes_, all_codes_,
-      pairs_, all_pairs_, payload_, parts_;
+      pairs_, all_pairs_, payload_;
   std::vector<Factors> factors_;  ///< [of Bucket::low_rank]
 };
 

@@ -1,6 +1,7 @@
 #include "model/ddp/job_of_step.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <span>
@@ -47,6 +48,14 @@ class Places {
   std::vector<std::uint32_t> places_, begins_{0};
 };
 
+/// Does a comm hook update parameters while backward still computes?
+bool updates_in_backward(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.buckets, [](const Bucket& bucket) {
+    return std::ranges::any_of(
+        bucket.steps, [](const CommStep& step) { return step.action == CommAction::update; });
+  });
+}
+
 class Translator {
  public:
   Translator(const Schedule& schedule, const StepWorks& works)
@@ -69,6 +78,8 @@ class Translator {
     }
     wait_ = static_cast<std::uint32_t>(job_.own.deeds.size());
     job_.own.deeds.push_back({Wait{}, {}});
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(works_.parameters()); ++i)
+      job_.gradients.push_back(gradient_now(i));
     add_programs();
     return std::move(job_);
   }
@@ -280,8 +291,16 @@ class Translator {
   }
   /// All parameters, one behind the other.
   const Slice& model() {
-    if (model_.buffer == no_buffer)
-      model_ = memory_.bytes("model", nobody, Holds::parameter, works_.gradient_size);
+    if (model_.buffer != no_buffer) return model_;
+    const DType type = type_of(works_.gradients.front());
+    std::int64_t elements = 0;
+    bool mixed = false;
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(works_.parameters()); ++i) {
+      mixed = mixed || type_of(works_.gradients[at(i)]) != type;
+      elements += elements_of(i);
+    }
+    model_ = mixed ? memory_.bytes("model", nobody, Holds::parameter, works_.gradient_size)
+                   : memory_.add("model", nobody, Holds::parameter, type, elements);
     return model_;
   }
 
@@ -316,8 +335,15 @@ class Translator {
       slots_[at(bucket.parameters[i])] = slots[i];
     }
     if (bucket.steps.empty()) return;
-    hooked_.back().emplace(memory_, bucket, index, buckets_.back(), std::move(slots),
-                           parameters_of(bucket, index, type), schedule_.ranks);
+    const Slice parameters = parameters_of(bucket, index, type);
+    hooked_.back().emplace(memory_, bucket, index, buckets_.back(), std::move(slots), parameters,
+                           schedule_.ranks);
+    hooked_.back()->set_group(schedule_.ranks, communicator(0, 0));
+    for (const CommStep& step : bucket.steps) {
+      if (step.action == CommAction::update) hooked_.back()->set_update(update_of(bucket));
+      if (step.divisor > 1)
+        hooked_.back()->set_group(step.divisor, communicator(0, group_of(step.divisor)));
+    }
   }
 
   /// The parameters of a bucket that its hook updates or sends lie in one piece.
@@ -326,12 +352,54 @@ class Translator {
         bucket.steps, [](const CommStep& step) { return step.action == CommAction::update; });
     if (!in_one_piece) return {};
     const Slice whole = memory_.add("weights", index, Holds::parameter, type, buckets_.back().count,
-                                    Life::job, Start::parameters);
+                                    Life::job, Start::zeros);
     for (const std::int32_t each : bucket.parameters) {
-      weights_[at(each)] = slots_[at(each)];
-      weights_[at(each)].buffer = whole.buffer;
+      Slice& inside = job_.buffers[weights_[at(each)].buffer].inside;
+      inside = slots_[at(each)];
+      inside.buffer = whole.buffer;
     }
     return whole;
+  }
+
+  /// The ranks that a sum is divided by, as a size of groups next to each other; 0: all.
+  std::int32_t group_of(int divisor) const {
+    const int ranks = std::min(std::max(1, divisor), schedule_.ranks);
+    return ranks == schedule_.ranks ? 0 : ranks;
+  }
+
+  /// The optimizer's step for the parameters of one bucket, with the gradients in it.
+  Update update_of(const Bucket& bucket) {
+    std::vector<Slice> parameters, gradients;
+    for (const std::int32_t each : bucket.parameters) {
+      parameters.push_back(weights_[at(each)]);
+      gradients.push_back(slots_[at(each)]);
+    }
+    return update(bucket.parameters, parameters, gradients);
+  }
+
+  Update update(const std::vector<std::int32_t>& which, const std::vector<Slice>& parameters,
+                const std::vector<Slice>& gradients) {
+    std::vector<Slice> state;
+    for (const std::int32_t each : which)
+      for (std::size_t k = 0; k < state_slices(works_.updates); ++k)
+        state.push_back(kept_by_optimizer(each, k));
+    if (state.empty()) state.push_back(state_);
+    const Operands updated = memory_.list(parameters), by = memory_.list(gradients);
+    return {.optimizer = runs_on_ranks(works_.updates) ? works_.updates : Optimizer::none,
+            .parameters = updated,
+            .gradients = by,
+            .state = memory_.list(state)};
+  }
+
+  Slice kept_by_optimizer(std::int32_t parameter, std::size_t which) {
+    std::vector<Slice>& kept = kept_[which];
+    kept.resize(works_.parameters());
+    Slice& slice = kept[at(parameter)];
+    if (slice.buffer == no_buffer)
+      slice = memory_.add(which == 0 ? "momentum" : "variance", parameter, Holds::optimizer,
+                          type_of(works_.gradients[at(parameter)]), elements_of(parameter),
+                          Life::job, Start::zeros);
+    return slice;
   }
 
   /// Does `.grad` lie in its bucket before anything communicates? Then it is never copied there.
@@ -368,7 +436,7 @@ class Translator {
       return hooked(task).action_of(step_of(task));
     switch (task.operation) {
       case Operation::forward:
-        return Compute{};
+        return forward(task);
       case Operation::backward:
         return backward(task);
       case Operation::accumulate: {
@@ -390,7 +458,7 @@ class Translator {
       case Operation::copy_out:
         return copy_out(task);
       case Operation::wait:
-        return Wait{};
+        return is_of_model(task) ? put_back_model() : Wait{};
       case Operation::all_reduce:
       case Operation::all_gather:
       case Operation::reduce_scatter:
@@ -436,11 +504,36 @@ class Translator {
     return bucket;
   }
 
+  /// Another one for each kernel and operand.
+  static std::uint32_t seed_of(const ddpsim::Task& task) {
+    const std::int32_t backward = task.operation == Operation::backward ? 4 : 0;
+    return static_cast<std::uint32_t>((task.layer * 64 + task.kernel) * 8 + 1 + backward);
+  }
+
+  Action forward(const ddpsim::Task& task) {
+    return Compute{.seed = seed_of(task),
+                   .layout = Compute::Layout::nt,
+                   .weight = read_weight(works_.layers[at(task.layer)].weights.forward, task)};
+  }
+
   Action backward(const ddpsim::Task& task) {
+    const StepWorks::LayerWorks& layer = works_.layers[at(task.layer)];
+    const GradientBinding& gradients = layer.gradients[at(task.kernel)];
     std::vector<Slice> fills;
-    for (const std::int32_t each : works_.layers[at(task.layer)].completes[at(task.kernel)])
-      fills.push_back(computed(each));
-    return Compute{.fills = memory_.list(fills)};
+    for (const std::int32_t each : gradients.fills) fills.push_back(computed(each));
+    Compute made{.seed = seed_of(task), .weight = read_weight(layer.weights.backward, task)};
+    if (gradients.result != nobody) {
+      made.layout = Compute::Layout::tn;
+      made.result = computed(gradients.result);
+    }
+    made.fills = memory_.list(fills);
+    return made;
+  }
+
+  /// None where a comm hook may be writing the parameters meanwhile.
+  Slice read_weight(const std::vector<std::int32_t>& weights, const ddpsim::Task& task) const {
+    const std::int32_t weight = weights[at(task.kernel)];
+    return weight == nobody || updates_in_backward_ ? Slice{} : weights_[at(weight)];
   }
 
   Action copy_in(const ddpsim::Task& task) {
@@ -469,6 +562,12 @@ class Translator {
     }
     const Operands written = memory_.list(to);
     return Pack{.to = written, .from = memory_.list(from)};
+  }
+
+  /// Once the average of all ranks' parameters is there, it takes their place.
+  Action put_back_model() {
+    const Operands to = memory_.list(weights_);
+    return Pack{.to = to, .from = memory_.list({model()})};
   }
 
   Action divide(const ddpsim::Task& task) {
@@ -539,8 +638,8 @@ class Translator {
     const bool in_parts = made.what == Collectives::reduce_scatter ||
                           (made.what == Collectives::all_gather && made.from == made.to &&
                            made.reduction == Reduction::none);
-    if (task.step != nobody && in_parts) made.counts = hooked(task).parts();
-    if (task.operation == Operation::reduce_scatter && task.step == nobody) made.counts = ends.from;
+    if (!in_parts && task.operation == Operation::reduce_scatter && task.step == nobody)
+      made.counts = ends.from;
     if (task.bucket != nobody && task.step == nobody)
       made.unawaited = schedule_.buckets[at(task.bucket)].delayed;
     move_to_host(task, made);
@@ -568,8 +667,11 @@ class Translator {
   }
 
   Slice note(std::uint32_t index, Bytes size) {
-    return memory_.bytes("note", static_cast<std::int32_t>(index), Holds::note, size, Life::step,
+    const auto number = static_cast<std::int32_t>(index);
+    if (size.count % 4 == 0)
+      return memory_.add("note", number, Holds::note, DType::fp32, size.count / 4, Life::step,
                          Start::zeros);
+    return memory_.bytes("note", number, Holds::note, size, Life::step, Start::zeros);
   }
 
   Slice on_host(const Slice& device, std::uint32_t index) {
@@ -610,17 +712,26 @@ class Translator {
     return std::ranges::find(all, earlier) != all.end();
   }
 
-  /// Its first kernel stands for the whole optimizer.
+  /// The first kernel of one that goes over all tensors stands for the whole of it.
   Action optimizer(const ddpsim::Task& task) {
-    if (task.kernel != 0) return Touch{};
+    const bool each_alone =
+        works_.updates == Optimizer::adamw_loop && works_.optimizer.size() == works_.parameters();
+    if (task.kernel != 0 && !each_alone) return Touch{};
+    std::vector<std::int32_t> which;
     std::vector<Slice> parameters, gradients;
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(where_.size()); ++i) {
-      if (is_unused(i)) continue;
+      if (is_unused(i) || (each_alone && i != task.kernel)) continue;
+      which.push_back(i);
       parameters.push_back(weights_[at(i)]);
-      gradients.push_back(sent_[at(i)] ? slots_[at(i)] : where(i));
+      gradients.push_back(gradient_now(i));
     }
-    const Operands updated = memory_.list(parameters), by = memory_.list(gradients);
-    return Update{.parameters = updated, .gradients = by, .state = memory_.list({state_})};
+    if (which.empty()) return Touch{};
+    return update(which, parameters, gradients);
+  }
+
+  /// Where the gradient is that the optimizer would take now.
+  Slice gradient_now(std::int32_t parameter) {
+    return sent_[at(parameter)] ? slots_[at(parameter)] : where(parameter);
   }
 
   Action gradient_hook(const ddpsim::Task& task) {
@@ -635,7 +746,10 @@ class Translator {
       case UserHookKind::scale:
         return Scale{.to = first, .from = first, .factor = static_cast<float>(hook.value)};
       case UserHookKind::noise:
-        return Noise{.to = first, .from = first, .deviation = hook.value, .seed = hook.seed};
+        return Noise{.to = first,
+                     .from = first,
+                     .deviation = hook.value,
+                     .seed = hook.seed_of(task.parameter)};
       case UserHookKind::decay:
         return Combine{.to = first,
                        .left = first,
@@ -663,6 +777,7 @@ class Translator {
   std::uint32_t wait_ = 0;      ///< deed of a host that waits
   std::vector<Copies> copies_;  ///< [micro-batch]
   std::int16_t micro_batch_ = 0;
+  bool updates_in_backward_ = updates_in_backward(schedule_);
 
   // [parameter]
   std::vector<Slice> weights_, gradients_, fresh_;
@@ -670,6 +785,8 @@ class Translator {
   std::vector<Slice> slots_;             ///< its place in its bucket; in place: `.grad` itself
   std::vector<Slice> where_;             ///< `.grad`
   std::vector<bool> sent_ = std::vector<bool>(works_.parameters(), false);  ///< in this micro-batch
+
+  std::array<std::vector<Slice>, 2> kept_;  ///< by the optimizer, of each parameter
 
   std::vector<Slice> buckets_;
   std::vector<Slice> module_buffers_, flat_buffers_;  ///< [group]

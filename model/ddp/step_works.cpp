@@ -40,6 +40,7 @@ Operation operation_of(OwnCollective::Kind kind) {
 
 StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer kind)
     : WorkloadGradients(workload),
+      updates(kind),
       outside(workload.outside),
       gradient_size(workload.gradient_size()),
       device(device_of(cluster)),
@@ -57,6 +58,12 @@ StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer
     for (const Kernel& kernel : layer.backward)
       works.backward.push_back(known(work_of(Operation::backward, kernel, Caller::autograd)));
     works.completes.resize(layer.backward.size());
+  }
+  auto gradients_of = bind_gradients(workload);
+  auto weights_of = bind_weights(workload, gradients_of);
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    layers[layer].gradients = std::move(gradients_of[layer]);
+    layers[layer].weights = std::move(weights_of[layer]);
   }
   for (const Parameter& parameter : workload.parameters) {
     const Bytes size = parameter.size();

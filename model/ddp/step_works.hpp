@@ -7,6 +7,7 @@
 #include "model/ddp/workload_gradients.hpp"
 #include "model/schedule/comm_step.hpp"
 #include "model/schedule/schedule_writer.hpp"
+#include "model/workload/kernel_bindings.hpp"
 #include "model/workload/optimizer.hpp"
 
 namespace ddpsim {
@@ -26,6 +27,9 @@ struct StepWorks : WorkloadGradients {
   };
   struct LayerWorks {
     std::vector<KnownWork> forward, backward;  ///< as in Layer
+    /// [backward kernel] what it writes, and the parameters that kernels multiply with.
+    std::vector<GradientBinding> gradients;
+    WeightBindings weights;
     /// [backward kernel] parameters whose gradient that kernel completes, in the order hooks fire
     std::vector<std::vector<std::int32_t>> completes;
     /// Collectives of the network's own in either pass, by the kernel they follow.
@@ -53,6 +57,7 @@ struct StepWorks : WorkloadGradients {
   std::vector<MatrixShape> matrices;  ///< as comm hooks see them
 
   std::vector<KnownWork> optimizer;    ///< in order; a kernel per tensor, or one for all
+  Optimizer updates;                   ///< whose kernels these are
   bool clips_gradients = false;        ///< `optimizer` begins with that
   std::vector<BufferWorks> buffers;    ///< as they are broadcast
   KnownWork concatenate, flat_divide;  ///< read and write all gradients in one launch
