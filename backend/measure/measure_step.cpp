@@ -8,14 +8,16 @@
 #include <fmt/format.h>
 
 #include "backend/device_error.hpp"
+#include "model/program/fingerprint.hpp"
 #include "model/schedule/fingerprint.hpp"
 
 namespace ddpsim {
 namespace {
 
-/// Throws DeviceError on every rank unless all of them were given this schedule, and executed it.
-void check_executed(Backend& backend, const Schedule& schedule, std::uint64_t executed) {
-  const std::array mine{fingerprint(schedule), executed};
+/// Throws DeviceError on every rank unless all of them were given what has this fingerprint, and
+/// executed it.
+void check_executed(Backend& backend, std::uint64_t wanted, std::uint64_t executed) {
+  const std::array mine{wanted, executed};
   const auto all = backend.gather(std::as_bytes(std::span(mine)));
   std::array<std::uint64_t, 2> first{};
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -31,23 +33,73 @@ void check_executed(Backend& backend, const Schedule& schedule, std::uint64_t ex
   }
 }
 
+/// The task of the program that does what a task of the schedule does, or the next one.
+std::uint32_t task_in_program(const Schedule& schedule, const program::Program& program,
+                              std::uint32_t task) {
+  for (std::uint32_t t = 0; t < program.tasks.size(); ++t)
+    if (const std::uint32_t deed = program.tasks[t].deed;
+        deed >= task && deed < schedule.tasks.size())
+      return t;
+  return 0;
+}
+
+std::vector<TaskTimes> times_of_schedule(const Schedule& schedule, const program::Program& program,
+                                         const std::vector<TaskTimes>& of_program) {
+  std::vector<TaskTimes> times(schedule.tasks.size());
+  std::vector<bool> done(schedule.tasks.size(), false);
+  for (std::size_t t = 0; t < program.tasks.size(); ++t)
+    if (const std::uint32_t deed = program.tasks[t].deed; deed < times.size()) {
+      times[deed] = of_program[t];
+      done[deed] = true;
+    }
+  Instant before{};
+  for (std::size_t t = 0; t < times.size(); ++t) {
+    if (!done[t]) times[t] = {before, before, before, before};
+    before = times[t].enqueued;
+  }
+  return times;
+}
+
+/// All ranks' times, as one timeline.
+Timeline timeline_of(Backend& backend, const std::vector<TaskTimes>& mine) {
+  Timeline timeline;
+  timeline.of_each_rank = true;
+  for (const auto& bytes : backend.gather(std::as_bytes(std::span(mine)))) {
+    if (bytes.size() != mine.size() * sizeof(TaskTimes))
+      throw DeviceError("the ranks ran different schedules");
+    auto& times = timeline.ranks.emplace_back(mine.size());
+    if (!bytes.empty()) std::memcpy(times.data(), bytes.data(), bytes.size());
+    for (const TaskTimes& at : times) timeline.end = std::max(timeline.end, at.end);
+  }
+  return timeline;
+}
+
 }  // namespace
 
 Timeline measure_step(Backend& backend, const Schedule& schedule, const RunOptions& options,
                       std::optional<Sent>* sent) {
   const RankRun run = backend.run(schedule, options);
   if (sent != nullptr) *sent = run.sent;
-  check_executed(backend, schedule, run.fingerprint);
-  Timeline timeline;
-  timeline.of_each_rank = true;
-  for (const auto& bytes : backend.gather(std::as_bytes(std::span(run.times)))) {
-    if (bytes.size() != run.times.size() * sizeof(TaskTimes))
-      throw DeviceError("the ranks ran different schedules");
-    auto& times = timeline.ranks.emplace_back(run.times.size());
-    if (!bytes.empty()) std::memcpy(times.data(), bytes.data(), bytes.size());
-    for (const TaskTimes& at : times) timeline.end = std::max(timeline.end, at.end);
-  }
-  return timeline;
+  check_executed(backend, fingerprint(schedule), run.fingerprint);
+  return timeline_of(backend, run.times);
+}
+
+Timeline measure_step(Backend& backend, const Schedule& schedule, const program::Job* job,
+                      const RunOptions& options, std::optional<Sent>* sent) {
+  if (job == nullptr) return measure_step(backend, schedule, options, sent);
+  const auto rank = static_cast<std::size_t>(backend.rank());
+  const program::Program& program = job->programs.at(job->program_of.at(rank));
+  RunOptions of_program = options;
+  of_program.pause_before = task_in_program(schedule, program, options.pause_before);
+  const RankRun run = backend.run(*job, of_program);
+  if (sent != nullptr) *sent = run.sent;
+  check_executed(backend, program::fingerprint(*job), run.fingerprint);
+  return timeline_of(backend, times_of_schedule(schedule, program, run.times));
+}
+
+const program::Job* job_to_run(Backend& backend, const program::Job* job) {
+  const bool refused = job == nullptr || !backend.refusal(*job).empty();
+  return any_rank(backend, refused) ? nullptr : job;
 }
 
 bool any_rank(Backend& backend, bool mine) {

@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "backend/gloo/check_schedule.hpp"
 #include "backend/measure/measure_step.hpp"
 #include "backend/measure/steal.hpp"
 #include "model/base/index.hpp"
 #include "model/ddp/build_schedule.hpp"
+#include "model/ddp/job_of_step.hpp"
 #include "model/schedule/fingerprint.hpp"
 #include "model/schedule/variants.hpp"
 #include "model/timeline/schedule_times.hpp"
@@ -262,6 +264,16 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     step.measured.schedule = schedules[s];
     step.fingerprint = fingerprint(schedules[s]);
   }
+  const StepWorks works(workload, validation.scenario.cluster, validation.scenario.optimizer);
+  // Jobs where the backend runs jobs.
+  std::vector<program::Job> all_jobs;
+  std::vector<const program::Job*> jobs;
+  for (const Schedule& schedule : schedules) all_jobs.push_back(program::job_of(schedule, works));
+  for (std::size_t s = 0; s < schedules.size(); ++s) {
+    jobs.push_back(job_to_run(backend, &all_jobs[s]));
+    // What a training asks for that real ranks would do, and get wrong.
+    if (jobs[s] != nullptr) check_schedule(schedules[s], workload, backend.ranks());
+  }
   // First of all: what cannot be run is said before anything is measured.
   const GradientReference reference =
       reference_gradients(backend, workload, schedules.front(), trainings.front().micro_batches);
@@ -269,7 +281,11 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     if (trainings[s].strategy == Strategy::none) continue;
     if (backend.rank() == 0 && watch.progress)
       watch.progress(fmt::format("gradients, {} of {}", s + 1, schedules.size()), 0);
-    backend.run(without_updates(schedules[s]));
+    const Schedule once = without_updates(schedules[s]);
+    if (jobs[s] != nullptr)
+      backend.run(program::job_of(once, works));
+    else
+      backend.run(once);
     validation.steps[s].gradients =
         check_gradients(backend, workload, reference,
                         expected_gradients(trainings[s], schedules[s], backend.ranks()));
@@ -309,8 +325,9 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
       if (backend.rank() == 0 && watch.progress)
         watch.progress(fmt::format("steps, {} of {}", rounds.number() + 1, rounds.most()),
                        static_cast<double>(rounds.number()) / rounds.most());
-      Timeline timeline = undisturbed(
-          backend, [&] { return measure_step(backend, schedules[s], paces[s], &sent[s]); });
+      Timeline timeline = undisturbed(backend, [&] {
+        return measure_step(backend, schedules[s], jobs[s], paces[s], &sent[s]);
+      });
       if (sent[s]) overflows[s] += static_cast<double>(sent[s]->overflows);
       if (rounds.count()) timelines[s].push_back(std::move(timeline));
     }
