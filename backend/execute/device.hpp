@@ -26,10 +26,8 @@ struct Doing {
 ///
 /// To implementers. Tasks on the host's stream are done on the host thread, those of other streams
 /// on threads beside it, several at a time; no two tasks at a time work on the same memory.
-class Device {
+class Device : public Drawing {
  public:
-  virtual ~Device() = default;
-
   /// Why it cannot do what the task says; empty: it can. Not asked of waits and communication.
   virtual std::string refusal(const program::Job& job, const program::Task& task) const = 0;
   /// A job begins, `job.programs[program]` of which is this rank's.

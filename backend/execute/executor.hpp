@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 
 #include "backend/backend.hpp"
 #include "backend/execute/device.hpp"
@@ -27,7 +28,7 @@ class Executor {
   Memory& memory_;
   Device& device_;
   Link& link_;
-  std::uint64_t checked_ = 0;  ///< fingerprint of the job that was checked last
+  std::set<std::uint64_t> checked_;  ///< fingerprints of jobs that can be run
 };
 
 }  // namespace ddpsim::execute

@@ -29,7 +29,9 @@ std::size_t bytes_of(const Buffer& buffer) {
 }  // namespace
 
 Memory::Identity Memory::identity_of(const Job& job, const Buffer& buffer) {
-  return {buffer.holds,    buffer.index, job.labels[at(buffer.name)],
+  const std::string& name = job.labels[at(buffer.name)];
+  const bool of_hook = buffer.holds == Holds::hook;
+  return {buffer.holds,    buffer.index, of_hook ? name + "\n" + job.state : name,
           buffer.elements, buffer.type,  buffer.life};
 }
 
@@ -52,7 +54,7 @@ void Memory::check_size(const Job& job) const {
   }
 }
 
-void Memory::arrange(const Job& job) {
+void Memory::arrange(const Job& job, Drawing& drawing) {
   check_size(job);
   members_.clear();
   for (const program::Communicator& communicator : job.communicators)
@@ -60,7 +62,7 @@ void Memory::arrange(const Job& job) {
   buffers_.assign(job.buffers.size(), {});
   make_own(job);
   make_views(job);
-  begin_contents(job);
+  begin_contents(job, drawing);
 }
 
 /// Takes what the jobs before left, and allocates the rest. What only an earlier step needed goes.
@@ -106,8 +108,8 @@ bool Memory::is_in_all_groups(const Job& job, BufferId view) const {
 
 /// Contents that stay move to where they lie now; all others begin as they should. Views come last:
 /// they say more than what they lie in.
-void Memory::begin_contents(const Job& job) {
-  StartValues values(job);
+void Memory::begin_contents(const Job& job, Drawing& drawing) {
+  StartValues values(job, drawing);
   for (const bool views : {false, true})
     for (BufferId id = 0; id < job.buffers.size(); ++id)
       if (job.buffers[id].is_view() == views) begin_content(job, id, values);
@@ -116,11 +118,12 @@ void Memory::begin_contents(const Job& job) {
 void Memory::begin_content(const Job& job, BufferId id, StartValues& values) {
   const Buffer& buffer = job.buffers[id];
   const Piece piece = buffers_[id];
-  if (piece.empty() || (buffer.is_view() && buffer.start == Start::undefined)) return;
-  if (buffer.life != Life::job) return values.put(buffer, piece);
+  if (buffer.is_view() && buffer.start == Start::undefined) return;
+  if (piece.empty() && buffer.start != Start::random) return;
+  if (buffer.life != Life::job) return values.put(id, piece);
   const auto [known, is_new] = contents_.try_emplace(identity_of(job, buffer), piece);
   if (is_new)
-    values.put(buffer, piece);
+    values.put(id, piece);
   else if (known->second.data != piece.data)
     std::memmove(piece.data, known->second.data, bytes_of(buffer));
   known->second = piece;
@@ -131,14 +134,6 @@ Piece Memory::piece(const Slice& slice) const {
   std::int64_t begin = slice.begin;
   if (slice.part_of != nobody) begin += slice.count * members_[at(slice.part_of)].place;
   return buffers_[slice.buffer].part(begin, slice.count);
-}
-
-Piece Memory::find(Holds holds, std::int32_t index, const std::string& name) const {
-  for (const auto& [identity, piece] : contents_)
-    if (std::get<Holds>(identity) == holds && std::get<1>(identity) == index &&
-        std::get<std::string>(identity) == name)
-      return piece;
-  return {};
 }
 
 }  // namespace ddpsim::execute

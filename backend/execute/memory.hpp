@@ -14,6 +14,15 @@ namespace ddpsim::execute {
 
 class StartValues;
 
+/// Who draws the random numbers that buffers begin with.
+class Drawing {
+ public:
+  virtual ~Drawing() = default;
+  /// As a Draw for that buffer; an empty piece: a seed is taken all the same.
+  virtual void draw(const program::Job& job, program::BufferId buffer, const Piece& piece,
+                    bool fresh) = 0;
+};
+
 /// The memory of one rank, on the host: each buffer of a job that is no view has its own, views lie
 /// in theirs. Memory of life `held` is there all along.
 ///
@@ -28,7 +37,7 @@ class Memory {
 
   /// Makes the buffers of the job, which has been checked. Throws std::invalid_argument, before
   /// anything changes, if they would take more than there is.
-  void arrange(const program::Job& job);
+  void arrange(const program::Job& job, Drawing& drawing);
   /// No buffer has a predecessor any longer.
   void forget();
 
@@ -40,10 +49,6 @@ class Memory {
   }
   std::int32_t rank() const { return rank_; }
 
-  /// Where the contents of a buffer of life `job` lie, of any job since `forget`; empty: none had
-  /// it.
-  Piece find(program::Holds holds, std::int32_t index, const std::string& name) const;
-
  private:
   /// What a buffer is, besides its life.
   using Identity =
@@ -53,7 +58,7 @@ class Memory {
   void check_size(const program::Job& job) const;
   void make_own(const program::Job& job);
   void make_views(const program::Job& job);
-  void begin_contents(const program::Job& job);
+  void begin_contents(const program::Job& job, Drawing& drawing);
   void begin_content(const program::Job& job, program::BufferId id, StartValues& values);
   bool is_in_all_groups(const program::Job& job, program::BufferId view) const;
 

@@ -41,9 +41,11 @@ std::string refusal_of_buffers(const Job& job) {
     if (buffer.is_view() && buffer.life == Life::job &&
         job.buffers[buffer.inside.buffer].life != Life::job)
       return says("stays for the next job, and what it lies in does not");
-    const bool drawn = buffer.start == Start::parameters || buffer.start == Start::random;
-    if (drawn && buffer.type != DType::fp32)
-      return says("would begin with random numbers that are not fp32");
+    if (buffer.start == Start::parameters && buffer.type != DType::fp32)
+      return says("holds parameters that are not fp32");
+    if (buffer.start == Start::random && buffer.type != DType::fp32 && buffer.type != DType::fp16 &&
+        buffer.type != DType::bf16)
+      return says("would begin with random numbers of a format that is not drawn");
     const bool keeps =
         buffer.life == Life::job && (!buffer.is_view() || buffer.start != Start::undefined);
     if (keeps &&

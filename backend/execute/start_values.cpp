@@ -24,7 +24,7 @@ std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
-StartValues::StartValues(const program::Job& job) {
+StartValues::StartValues(const program::Job& job, Drawing& drawing) : job_(job), drawing_(drawing) {
   std::vector<const Buffer*> found;
   for (const Buffer& buffer : job.buffers)
     if (buffer.start == Start::parameters) found.push_back(&buffer);
@@ -35,7 +35,8 @@ StartValues::StartValues(const program::Job& job) {
   }
 }
 
-void StartValues::put(const Buffer& buffer, const Piece& piece) {
+void StartValues::put(program::BufferId id, const Piece& piece) {
+  const Buffer& buffer = job_.buffers[id];
   switch (buffer.start) {
     case Start::undefined:
       return;
@@ -49,9 +50,8 @@ void StartValues::put(const Buffer& buffer, const Piece& piece) {
           row_.data() +
               std::ranges::lower_bound(parameters_, buffer.index, {}, &Parameter::index)->begin);
     case Start::random:
-      return copy(piece, random_values(piece.count,
-                                       0x52 + static_cast<std::uint64_t>(std::max(0, buffer.index)))
-                             .data());
+      return drawing_.draw(job_, buffer.is_view() ? buffer.inside.buffer : id, piece,
+                           !buffer.is_view() || buffer.inside.begin == 0);
   }
 }
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/execute/piece.hpp"
+#include "backend/execute/memory.hpp"
 #include "model/program/job.hpp"
 
 namespace ddpsim::execute {
@@ -13,20 +13,21 @@ namespace ddpsim::execute {
 std::vector<float> random_values(std::int64_t count, std::uint64_t seed);
 
 /// What buffers hold before the first job that has them, the same on all ranks. Parameters follow
-/// one another in one row of random numbers, by their indices; other random buffers have a row of
-/// their own, by index.
+/// one another in one row of random numbers, by their indices; other random numbers are drawn.
 class StartValues {
  public:
-  explicit StartValues(const program::Job& job);
+  StartValues(const program::Job& job, Drawing& drawing);
 
   /// Fills the memory of a buffer of the job as its start says.
-  void put(const program::Buffer& buffer, const Piece& piece);
+  void put(program::BufferId id, const Piece& piece);
 
  private:
   struct Parameter {
     std::int32_t index = 0;
     std::int64_t begin = 0;  ///< its first number in the row
   };
+  const program::Job& job_;
+  Drawing& drawing_;
   std::vector<Parameter> parameters_;  ///< ascending
   std::int64_t all_ = 0;
   std::vector<float> row_;  ///< of all parameters, once one is needed

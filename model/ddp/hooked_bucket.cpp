@@ -1,6 +1,7 @@
 #include "model/ddp/hooked_bucket.hpp"
 
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 namespace ddpsim::program {
@@ -46,7 +47,7 @@ HookedBucket::HookedBucket(JobMemory& memory, const Bucket& bucket, std::int32_t
     compressed += matrix.rows * matrix.columns;
   }
   p_ = memory.add("P", index, Holds::hook, type, p);
-  q_ = memory.add("Q", index, Holds::hook, type, q, Life::job, Start::random);
+  q_ = memory.add("Q", index, Holds::hook, type, q, Life::job, Start::zeros);
   const bool batched = !bucket.low_rank.empty() && bucket.low_rank.front().tensor == nobody;
   small_ = memory.add("small", index, Holds::hook, type, batched ? 0 : bucket_.count - compressed);
   for (const LowRank& matrix : bucket.low_rank) {
@@ -59,6 +60,7 @@ HookedBucket::HookedBucket(JobMemory& memory, const Bucket& bucket, std::int32_t
       factors.q.begin = before.q.begin + before.q.count;
     }
   }
+  begin_factors(has(CommAction::draw_q) != nullptr, has(CommAction::pack));
   const auto sized = [&](const char* name, CommAction action, std::int64_t times) {
     const CommStep* step = has(action);
     return memory.bytes(name, index, Holds::hook, times * (step ? step->payload : Bytes{}));
@@ -76,6 +78,21 @@ HookedBucket::HookedBucket(JobMemory& memory, const Bucket& bucket, std::int32_t
   all_pairs_ = sized("all pairs", CommAction::gather_pairs, ranks);
   const CommStep* payload = has(CommAction::plugin_reduce);
   payload_ = numbers("payload", payload, payload ? payload->type : DType::fp32, 1);
+}
+
+/// Each Q is a view, which a job of the steady state begins by drawing it; a bucket of which nothing
+/// is compressed takes a seed all the same, as torch does.
+void HookedBucket::begin_factors(bool draws, const CommStep* pack) {
+  const auto begin = [&](std::size_t number, const Slice& inside, Start start) {
+    const Slice made =
+        memory_.add("Q " + std::to_string(number), index_, Holds::hook,
+                    memory_.job.buffers[q_.buffer].type, inside.count, Life::job, start);
+    memory_.job.buffers[made.buffer].inside = inside;
+  };
+  for (std::size_t i = 0; i < factors_.size(); ++i)
+    begin(i, factors_[i].q, draws ? Start::zeros : Start::random);
+  if (factors_.empty() && pack != nullptr && pack->keeps_random)
+    begin(0, {q_.buffer, nowhere, 0, 0}, Start::random);
 }
 
 const LowRank& HookedBucket::matrix_of(const CommStep& step) const {
@@ -157,7 +174,7 @@ Action HookedBucket::action_of(const CommStep& step) {
       return Pack{.to = to, .from = memory_.list({small_}), .mean_over = mean_over};
     }
     case CommAction::draw_q:
-      return Draw{factors_of(step).q};
+      return Draw{.to = factors_of(step).q, .fresh = factors_of(step).q.begin == 0};
     case CommAction::orthogonalize_q:
       return Orthogonalize{factors_of(step).q, matrix_of(step).columns, matrix_of(step).rank,
                            step.factor};

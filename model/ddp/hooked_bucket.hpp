@@ -37,6 +37,7 @@ class HookedBucket {
   struct Factors {
     Slice p, q;
   };
+  void begin_factors(bool draws, const CommStep* pack);
   const LowRank& matrix_of(const CommStep& step) const;
   const Factors& factors_of(const CommStep& step) const;
   /// The matrix that PowerSGD compresses, in the data.

@@ -67,6 +67,10 @@ class Translator {
     nothing_ = static_cast<std::uint32_t>(job_.works.size());
     job_.works.emplace_back();
     job_.passes = schedule_.passes;
+    job_.seed = schedule_.hook_seed;
+    job_.state = schedule_.hook_state;
+    for (const Bucket& bucket : schedule_.buckets)
+      if (!job_.state.empty()) job_.state += fmt::format("; {}", fmt::join(bucket.parameters, " "));
     add_streams();
     note_copies();
     add_buffers();

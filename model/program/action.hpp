@@ -84,9 +84,10 @@ struct Orthogonalize {
   std::int64_t rows = 0, columns = 0;
   double epsilon = 0;  ///< added to norms
 };
-/// Random numbers, the same on all ranks. An empty slice takes a seed and draws nothing.
+/// Random numbers, the same on all ranks.
 struct Draw {
   Slice to{};
+  bool fresh = true;  ///< from a new seed; else they go on behind those last drawn for the buffer
 };
 /// Scale and zero point of each `channel` elements (0: of all).
 struct Observe {

@@ -38,6 +38,7 @@ enum class Life : std::uint8_t {
 std::string_view name_of(Life life);
 
 /// What a buffer holds before the first program that has it.
+/// Random numbers are those of a Draw, which takes a new seed for the first view of a buffer.
 enum class Start : std::uint8_t { undefined, zeros, parameters, random };
 std::string_view name_of(Start start);
 

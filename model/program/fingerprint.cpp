@@ -44,7 +44,7 @@ class Hash : public ValueHash<Hash> {
   void add(const Orthogonalize& orthogonalize) {
     add(orthogonalize.matrix, orthogonalize.rows, orthogonalize.columns, orthogonalize.epsilon);
   }
-  void add(const Draw& draw) { add(draw.to); }
+  void add(const Draw& draw) { add(draw.to, draw.fresh); }
   void add(const Observe& observe) { add(observe.scales, observe.from, observe.channel); }
   void add(const Quantize& quantize) {
     add(quantize.codes, quantize.scales, quantize.from, quantize.channel);
@@ -99,7 +99,7 @@ class Hash : public ValueHash<Hash> {
 std::uint64_t fingerprint(const Job& job) {
   Hash hash;
   hash.add(job.streams, job.communicators, job.buffers, job.works, job.labels);
-  hash.add(job.known_deeds());
+  hash.add(job.known_deeds(), job.state, job.seed);
   if (job.known) hash.add(*job.known);
   hash.add(job.own, job.passes, job.programs, job.program_of, job.beside, job.gradients);
   return hash.value();

@@ -123,6 +123,10 @@ struct Job {
   std::vector<Program> programs;  ///< [kind of rank]
   std::vector<std::uint16_t> program_of;  ///< [rank] its kind
   std::optional<Program> beside{};        ///< repeated on a thread until the first rank has ended
+  /// Whose contents those of buffers of life `job` are that hold a hook's: they stay for jobs with
+  /// the same state alone.
+  std::string state{};
+  std::uint32_t seed = 0;  ///< of the random numbers of that state, the same on all ranks
   /// [parameter] where its gradient lies in the end; empty: it has none.
   std::vector<Slice> gradients{};
 

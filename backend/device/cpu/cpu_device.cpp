@@ -95,7 +95,6 @@ class CpuActions {
   void operator()(const Receive&) {}
   // What only takes the host time, and what `refusal` refuses.
   void operator()(const Call&) {}
-  void operator()(const Draw&) {}
   void operator()(const Plugin&) {}
 
   void operator()(const Compute& compute) {
@@ -203,6 +202,10 @@ class CpuActions {
     }
     gemm(layout, action.m, action.n, action.k, left.data(), right.data(), to.data());
     to.put_back();
+  }
+
+  void operator()(const Draw& draw) {
+    device_.draw(doing_.job, draw.to.buffer, at(draw.to), draw.fresh);
   }
 
   void operator()(const Orthogonalize& action) {
@@ -350,6 +353,21 @@ void CpuDevice::begin(const Job& job, std::size_t program) {
   has_update_ = std::ranges::any_of(job.programs[program].tasks, [&](const Task& task) {
     return std::holds_alternative<Update>(job.deed_of(task).action);
   });
+}
+
+/// Of 16 bits they are fp32's, rounded (torch draws 16 numbers and more from coarser uniform ones
+/// then).
+void CpuDevice::draw(const Job& job, BufferId buffer, const Piece& piece, bool fresh) {
+  const std::lock_guard lock(drawing_);
+  if (fresh) {
+    TorchSeeds& seeds = seeds_.try_emplace(job.state, job.seed).first->second;
+    randoms_.insert_or_assign(buffer, TorchRandom(seeds.next()));
+  }
+  if (piece.empty()) return;
+  const auto random = randoms_.try_emplace(buffer, job.seed).first;
+  const InFull numbers(values_of(piece));
+  random->second.randn(numbers.get());
+  numbers.put_back();
 }
 
 void CpuDevice::begin_round() {

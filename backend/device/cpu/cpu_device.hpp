@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <string>
 
+#include "backend/comm_hooks/torch_random.hpp"
 #include "backend/device/cpu/kernel_operands.hpp"
 #include "backend/execute/device.hpp"
 
@@ -23,12 +25,17 @@ class CpuDevice : public execute::Device {
   void begin(const program::Job& job, std::size_t program) override;
   void begin_round() override;
   void run(const execute::Doing& doing) override;
+  void draw(const program::Job& job, program::BufferId buffer, const execute::Piece& piece,
+            bool fresh) override;
   std::int64_t overflows() override { return overflows_.exchange(0); }
 
   /// What kernels read besides buffers.
   const KernelOperands& operands() const { return operands_; }
-  /// Updates made so far are forgotten.
-  void forget() { updates_ = 0; }
+  /// Updates made and numbers drawn so far are forgotten.
+  void forget() {
+    updates_ = 0;
+    seeds_.clear();
+  }
 
  private:
   friend class CpuActions;
@@ -40,6 +47,9 @@ class CpuDevice : public execute::Device {
   std::mutex casting_;
   /// By where they lie: infinite or NaN among 16-bit values when they were made.
   std::map<const std::byte*, std::int64_t> not_finite_;
+  std::mutex drawing_;
+  std::map<std::string, TorchSeeds> seeds_;           ///< by Job::state
+  std::map<program::BufferId, TorchRandom> randoms_;  ///< of the job under way
 };
 
 }  // namespace ddpsim

@@ -94,7 +94,7 @@ class Refusal {
       return "its matrix has other sizes, or more columns than rows";
     return numbers({orthogonalize.matrix});
   }
-  std::string operator()(const Draw&) const { return "a CPU draws no numbers"; }
+  std::string operator()(const Draw& draw) const { return numbers({draw.to}); }
   std::string operator()(const Observe& observe) const {
     return quantization(observe.scales, {}, observe.from, observe.channel, 1);
   }

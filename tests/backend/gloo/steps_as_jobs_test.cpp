@@ -124,6 +124,25 @@ TEST_CASE("a step with every comm hook leaves as a job what it leaves as a sched
     }
 }
 
+TEST_CASE("PowerSGD leaves as jobs what it leaves as schedules, step after step",
+          "[backend][gloo][jobs]") {
+  const int ranks = GENERATE(2, 3);
+  const SmallJob job(ranks);
+  for (const CommHookKind kind : {CommHookKind::powersgd, CommHookKind::batched_powersgd})
+    for (const bool warm : {true, false})
+      for (const int iteration : {11, 20}) {  // the first of its own, and a later one
+        Training training = small_buckets(kind);
+        training.comm_hook.powersgd.start_iteration = 10;
+        training.comm_hook.powersgd.warm_start = warm;
+        training.comm_hook.powersgd.rank = 2;
+        training.iteration = iteration;
+        std::string why;
+        CAPTURE(ranks, name_of(kind), warm, iteration);
+        CHECK(compare(job, training, why) == 0);
+        CHECK(why == "");
+      }
+}
+
 TEST_CASE("two-level and hand-written comm hooks leave as jobs what they leave as schedules",
           "[backend][gloo][jobs]") {
   const SmallJob job(4);
