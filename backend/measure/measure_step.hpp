@@ -10,8 +10,8 @@ namespace ddpsim {
 Timeline measure_step(Backend& backend, const Schedule& schedule, const RunOptions& options = {},
                       std::optional<Sent>* sent = nullptr);
 
-/// The same of a step that is a job too, whose deed t is what task t of the schedule does. A backend
-/// that can runs the job, any other the schedule (`job` may be null); times are of the schedule's
+/// The same of a step that is a job too, whose deed t is what task t of the schedule does. Backends
+/// that can run the job, any other the schedule (`job` may be null); times are of the schedule's
 /// tasks either way, of one that this rank leaves out the instant at which the task before it was
 /// issued. `options.pause_before` is a task of the schedule.
 Timeline measure_step(Backend& backend, const Schedule& schedule, const program::Job* job,

@@ -80,7 +80,7 @@ HookedBucket::HookedBucket(JobMemory& memory, const Bucket& bucket, std::int32_t
   payload_ = numbers("payload", payload, payload ? payload->type : DType::fp32, 1);
 }
 
-/// Each Q is a view, which a job of the steady state begins by drawing it; a bucket of which nothing
+/// Each Q is a view, which a job of the steady state begins by drawing; a bucket of which nothing
 /// is compressed takes a seed all the same, as torch does.
 void HookedBucket::begin_factors(bool draws, const CommStep* pack) {
   const auto begin = [&](std::size_t number, const Slice& inside, Start start) {

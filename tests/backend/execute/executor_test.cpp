@@ -45,7 +45,7 @@ bool as_plain(Backend& rank, const Job& job, const PlainRanks& plain) {
   return true;
 }
 
-/// Runs the jobs, all of as many ranks, one after the other, each with nothing kept of those before.
+/// Runs the jobs, all of as many ranks, one after the other. Nothing is kept from one to the next.
 int run_all(const std::vector<Job>& jobs, const std::string& backend) {
   std::vector<PlainRanks> plain;
   for (const Job& job : jobs) plain.emplace_back(job).run();
