@@ -462,7 +462,7 @@ class Translator {
       case Operation::copy_out:
         return copy_out(task);
       case Operation::wait:
-        return is_of_model(task) ? put_back_model() : Wait{};
+        return waits_for_model(index) ? put_back_model() : Wait{};
       case Operation::all_reduce:
       case Operation::all_gather:
       case Operation::reduce_scatter:
@@ -566,6 +566,15 @@ class Translator {
     }
     const Operands written = memory_.list(to);
     return Pack{.to = written, .from = memory_.list(from)};
+  }
+
+  /// Is it the last wait for the average of models? (Hosts wait for copies before.)
+  bool waits_for_model(std::uint32_t index) const {
+    const auto waits = [&](const ddpsim::Task& task) {
+      return task.operation == Operation::wait && is_of_model(task);
+    };
+    const auto& tasks = schedule_.tasks;
+    return waits(tasks[index]) && std::none_of(tasks.begin() + index + 1, tasks.end(), waits);
   }
 
   /// Once the average of all ranks' parameters is there, it takes their place.
