@@ -241,7 +241,7 @@ class Translator {
     state_ =
         memory_.add("state", nobody, Holds::optimizer, DType::fp32, 1, Life::job, Start::zeros);
     const auto parameters = static_cast<std::int32_t>(works_.parameters());
-    job_.buffers.reserve(2 * works_.parameters() + schedule_.buckets.size() + 8);
+    job_.buffers.reserve(4 * works_.parameters() + schedule_.buckets.size() + 8);
     for (std::int32_t i = 0; i < parameters; ++i) {
       const DType type = type_of(works_.gradients[at(i)]);
       const std::int64_t elements = elements_of(i);
@@ -732,8 +732,10 @@ class Translator {
     if (task.kernel != 0 && !each_alone) return Touch{};
     std::vector<std::int32_t> which;
     std::vector<Slice> parameters, gradients;
-    for (std::int32_t i = 0; i < static_cast<std::int32_t>(where_.size()); ++i) {
-      if (is_unused(i) || (each_alone && i != task.kernel)) continue;
+    const std::int32_t first = each_alone ? task.kernel : 0,
+                       end = each_alone ? first + 1 : static_cast<std::int32_t>(where_.size());
+    for (std::int32_t i = first; i < end; ++i) {
+      if (is_unused(i)) continue;
       which.push_back(i);
       parameters.push_back(weights_[at(i)]);
       gradients.push_back(gradient_now(i));
