@@ -62,10 +62,12 @@ enum class CollectiveBound : std::uint8_t {
   nic,      ///< the NICs of a node
   sms,      ///< the thread blocks that move the bytes
   memory,   ///< the memory of a host, which copies and adds up
+  /// The memory of a host, through which kernels of the GPUs of a node reach each other.
+  host_memory,
 };
 constexpr std::string_view name_of(CollectiveBound bound) {
-  constexpr std::array<std::string_view, 7> names{"unknown", "latency", "port",  "pcie",
-                                                  "nic",     "sms",     "memory"};
+  constexpr std::array<std::string_view, 8> names{"unknown", "latency", "port",   "pcie",
+                                                  "nic",     "sms",     "memory", "host memory"};
   return names[static_cast<std::size_t>(bound)];
 }
 

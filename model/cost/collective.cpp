@@ -72,8 +72,10 @@ RingLaw ring_law(const Cluster& cluster) {
     const Bandwidth between{network.bandwidth.bytes_per_second * ring.nics};
     ring.latency = std::max(ring.latency, network.latency);
     if (cluster.collectives == CollectiveModel::automatic && through_host(cluster) &&
-        cluster.ranks_per_node.largest() > 1)
-      ring.bandwidth = std::min(ring.bandwidth, bus_through_host(cluster));
+        cluster.ranks_per_node.largest() > 1 && bus_through_host(cluster) < ring.bandwidth) {
+      ring.bandwidth = bus_through_host(cluster);
+      if (assumed_host_rates(cluster)) ring.narrowest = CollectiveBound::host_memory;
+    }
     if (cluster.ranks_per_node.largest() == 1 || between < ring.bandwidth) {
       ring.bandwidth = between;
       ring.narrowest = CollectiveBound::nic;

@@ -39,6 +39,11 @@ constexpr PortConstants fitted{.nvlink = 0.79,
 /// GPUs with PCIe 5 the only public log, of four RTX 5090, has 27 GB/s: what the lanes carry.
 constexpr int first_with_pcie5 = 90;
 
+/// The slowest of these setups, and the quickest that anybody published, two RTX 3090 on PCIe 4
+/// (scenarios/measured/lizhieffe-large.yaml).
+constexpr Bandwidth slowest_host = gigabytes_per_second(2.2),
+                    quickest_host = gigabytes_per_second(9.8);
+
 /// What of the bytes that cross a link is data: half with LL, 15/16 with LL128
 /// (src/device/prims_ll.h and prims_ll128.h; the rest are flags).
 constexpr std::array<double, all_nccl_protocols.size()> data_share{1.0 / 2, 15.0 / 16, 1};
@@ -105,12 +110,18 @@ double of_one_tree(const NcclSystem& system, NcclProtocol protocol, int nodes) {
   return nccl_tree_channels * 1e9 * nccl_tree_channel_rate(system, protocol, nodes);
 }
 
-/// Bytes/s that pass a GPU's port where some go through the host's memory, there and back.
-double reached_through_host(const Cluster& cluster, const Port& port,
-                            const PortConstants& constants) {
-  const double lanes = constants.host * port.rate;
+/// What sets the pace of a GPU's port where bytes go through the host's memory, there and back.
+struct HostPace {
+  double rate = 0;  ///< bytes/s that pass the port
+  CollectiveBound name = CollectiveBound::port;
+};
+HostPace pace_through_host(const Cluster& cluster, const Port& port,
+                           const PortConstants& constants) {
+  const HostPace lanes{constants.host * port.rate};
   if (cluster.device.compute_capability >= first_with_pcie5 || port.loaded <= 0) return lanes;
-  return std::min(lanes, constants.through_host * port.per_byte / port.loaded);
+  const HostPace loads{constants.through_host * port.per_byte / port.loaded,
+                       CollectiveBound::host_memory};
+  return loads.rate < lanes.rate ? loads : lanes;
 }
 
 /// Seconds that a byte of a chunk takes over all hops, one after the other: up and down a tree's
@@ -184,6 +195,11 @@ bool is_forced_out(const ForcedChoice& forced, NcclAlgorithm algorithm, NcclProt
          (forced.protocol && *forced.protocol != protocol);
 }
 
+/// What the lanes of a link carry of bytes that cross them twice.
+double twice_over_lanes(const Link& link) {
+  return fitted.host * link.bandwidth.bytes_per_second / 2;
+}
+
 }  // namespace
 
 const PortConstants& fitted_ports() {
@@ -193,10 +209,19 @@ const PortConstants& fitted_ports() {
 Bandwidth bus_through_host(const Cluster& cluster) {
   const Link& link = cluster.intra_node;
   if (link.carries > 0) return {link.carries * link.bandwidth.bytes_per_second};
-  const double twice = fitted.host * link.bandwidth.bytes_per_second / 2;
+  const double twice = twice_over_lanes(link);
   return {cluster.device.compute_capability >= first_with_pcie5
               ? twice
               : std::min(twice, fitted.through_host)};
+}
+
+std::optional<HostRates> assumed_host_rates(const Cluster& cluster) {
+  const Link& link = cluster.intra_node;
+  const double lanes = twice_over_lanes(link);
+  if (!through_host(cluster) || link.carries > 0 || lanes <= fitted.through_host ||
+      cluster.device.compute_capability >= first_with_pcie5)
+    return std::nullopt;
+  return HostRates{slowest_host, {fitted.through_host}, std::min(quickest_host, Bandwidth{lanes})};
 }
 
 PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
@@ -246,17 +271,20 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
         for (std::size_t i = 0; i < ports.size(); ++i) {
           const Port& port = ports[i];
           const bool inside_node = i == 0;
+          CollectiveBound name = port.name;
           if (inside_node && nvls)
             reached[i] = port.rate * constants.nvls * nvls_of_hopper(system_) *
                          (port.carries > 0 ? port.carries / carried(port.kind, constants) : 1);
-          else if (inside_node && through_host(cluster) && !(port.carries > 0))
-            reached[i] = data_share[p] * reached_through_host(cluster, port, constants);
-          else
+          else if (inside_node && through_host(cluster) && !(port.carries > 0)) {
+            const HostPace pace = pace_through_host(cluster, port, constants);
+            reached[i] = data_share[p] * pace.rate;
+            name = pace.name;
+          } else
             reached[i] = port.rate * data_share[p] *
                          (port.carries > 0 ? port.carries : carried(port.kind, constants));
           if (port.slot > 0)
             reached[i] = std::min(reached[i], port.slot * data_share[p] * constants.pcie);
-          if (port.per_byte > 0) bound(port.name, port.per_byte / reached[i] / kernel);
+          if (port.per_byte > 0) bound(name, port.per_byte / reached[i] / kernel);
         }
         candidate.chunks = nccl_chunks(system_, algorithm, protocol);
         candidate.hops = hops_per_byte(cluster, system_, algorithm, protocol, ports, reached);

@@ -32,6 +32,14 @@ const PortConstants& fitted_ports();
 /// load from there, or half of what the lanes carry.
 Bandwidth bus_through_host(const Cluster& cluster);
 
+/// What public hosts move on the bus where kernels load from the host's memory.
+struct HostRates {
+  Bandwidth slowest, assumed, quickest;
+};
+/// Where bus_through_host is assumed, not known of this host: between GPUs of PCIe 3 and 4 whose
+/// link does not say what it `carries`. No host is quicker than the lanes. None elsewhere.
+std::optional<HostRates> assumed_host_rates(const Cluster& cluster);
+
 /// NCCL's collectives, priced by the bytes that cross each port.
 ///
 ///     t = start + steps + chunk x sum over hops of 1 / (share x line rate)

@@ -289,6 +289,86 @@ TEST_CASE("steps that wait for the launches of a host that nobody measured are n
              Catch::Contains("In proportion") && !Catch::Contains("Launches bound"));
 }
 
+TEST_CASE("the band of steps through a host whose rate nobody knows holds those of other hosts",
+          "[tools][band]") {
+  // The files say what their host moves, 9.8 GB/s on the bus. Here it is assumed to move 2.6.
+  for (const std::string name : {"lizhieffe-large", "lizhieffe-small", "lizhieffe-xl2026"}) {
+    const std::string file = shipped("measured/" + name + ".yaml");
+    const Words words{"run", file, "--laws-only", "--set",
+                      "cluster={device: rtx3090, ranks_per_node: 2, intra_node: pcie4}"};
+    Words json = words;
+    json.insert(json.end(), {"--json", "-"});
+    const Json score = ddpsim({"score", file, "--json", "-"}).json();
+    const Json run = ddpsim(json).json();
+    for (const Json& step : run["results"])
+      for (const Json& row : score["rows"]) {
+        if (row["strategy"] != step["strategy"]) continue;
+        CAPTURE(name, step["strategy"], row["measured_step_ms"], step["step_low_ms"]);
+        CHECK(step["step_low_ms"] < row["measured_step_ms"]);
+        CHECK(row["measured_step_ms"] < step["step_high_ms"]);
+        CHECK(1.8 * row["measured_step_ms"].get<double>() < step["step_ms"].get<double>());
+      }
+    CHECK_THAT(joined(ddpsim(words).out),
+               Catch::Contains("All-reduces are assumed to move 2.6 GB/s on the bus through the "
+                               "host's memory, which rows whose files say their host's rate do not "
+                               "bear out: bands hold steps of hosts of 2.2 to 9.8 GB/s besides."));
+  }
+}
+
+TEST_CASE("communication that takes longer on slow hosts widens the band of steps that have it",
+          "[tools][band]") {
+  const Scratch scratch;
+  const Catalogue exact(
+      "laws,rtx3090,pcie,2,bf16,0 0 0 0 0 0 0 0,a\n"
+      "none,rtx3090,pcie,2,bf16,0 0 0 0 0 0 0 0,a\n"
+      "naive,rtx3090,pcie,2,bf16,0 0 0 0 0 0 0 0,a\n");
+  const auto steps = [&](const std::string& link, const std::string& measured) {
+    const auto file = scratch.write(
+        "s.yaml",
+        "workload: {model: gpt2, batch: 8, sequence: 512, dtype: fp32, compute: bf16, optimizer: "
+        "adamw}\n"
+        "cluster: {device: rtx3090, ranks_per_node: 2, intra_node: " +
+            link +
+            "}\n"
+            "compare: [none, naive, bucketed]\n" +
+            measured);
+    std::map<std::string, Json> by_strategy;
+    const Json run = exact.ddpsim({"run", file, "--json", "-"}).json();
+    for (const Json& step : run["results"]) by_strategy[step["strategy"].get<std::string>()] = step;
+    return by_strategy;
+  };
+  const auto width = [](const Json& step) {
+    return step["step_high_ms"].get<double>() - step["step_low_ms"].get<double>();
+  };
+  const auto number = [](const Json& step, const char* key) { return step[key].get<double>(); };
+  // Communication of 2.6 GB/s takes 2.6 / 2.2 as long at most and 2.6 / 9.8 at least.
+  auto unknown = steps("pcie4", "");
+  CHECK(width(unknown["none"]) == Approx(0).margin(1e-6));
+  const Json& naive = unknown["naive"];
+  const double communication = number(naive, "communication_ms"), step = number(naive, "step_ms");
+  CHECK(number(naive, "step_high_ms") ==
+        Approx(step + communication * (2.6 / 2.2 - 1)).epsilon(0.005));
+  CHECK(number(naive, "step_low_ms") ==
+        Approx(step - communication * (1 - 2.6 / 9.8)).epsilon(0.005));
+  // No step is shorter than the one without communication.
+  CHECK(number(unknown["bucketed"], "step_low_ms") >= number(unknown["none"], "step_ms"));
+
+  // A share that the link says, or a row that says the communication, leaves nothing unknown.
+  auto known = steps("{base: pcie4, carries: 10 %}", "");
+  CHECK(width(known["naive"]) == Approx(0).margin(1e-6));
+  known = steps("pcie4",
+                "measured: {rows: [{strategy: naive, step: 335 ms, communication: 196 ms}]}\n");
+  CHECK(width(known["bucketed"]) == Approx(0).margin(1e-6));
+
+  // Computation is fitted to a naive step: that step is known, and the one without communication
+  // is longer by all that communication may take less.
+  auto fitted = steps("pcie4", "measured: {rows: [{strategy: naive, step: 330 ms}]}\n");
+  CHECK(width(fitted["naive"]) == Approx(0).margin(0.5));
+  const double none = number(fitted["none"], "step_ms");
+  CHECK(number(fitted["none"], "step_high_ms") ==
+        Approx(none + (330 - none) * (1 - 2.6 / 9.8)).epsilon(0.005));
+}
+
 TEST_CASE("rows of one rank are not called predictions of all kinds", "[tools][band]") {
   const Catalogue catalogue("described,h200,,1,fp32,0.1 0 0 0 0 0 0 0.1,a\n");
   const auto said = [&](const Words& more) {

@@ -218,6 +218,21 @@ TEST_CASE("a step that a faster link makes longer is explained", "[tools][why]")
   CHECK_THAT(text("flat"), !Catch::Contains(note));
 }
 
+TEST_CASE("all-reduces that the host's memory bounds are said to be", "[tools][why]") {
+  const auto why = [](const std::string& link) {
+    return ddpsim({"run", shipped("examples/first.yaml"), "--why", "--set", "compare=[flat]",
+                   "--set",
+                   "cluster={device: rtx3090, ranks_per_node: 2, intra_node: " + link + "}"})
+        .out;
+  };
+  const std::string note = "link x 2: the host's memory bounds these all-reduces, not the link";
+  CHECK_THAT(why("pcie4"), Catch::Contains(", by host memory") && Catch::Contains(note));
+  // A share of the link grows with the link.
+  CHECK_THAT(why("{base: pcie4, carries: 20 %}"),
+             Catch::Contains(", by port") && !Catch::Contains(note));
+  CHECK_THAT(ddpsim({"explain", "bound"}).out, Catch::Contains("host memory"));
+}
+
 TEST_CASE("what is made better never makes these steps longer", "[tools][why]") {
   for (const char* name : {"examples/first.yaml", "seeds/cs336-xl-2xh100.yaml",
                            "examples/mlp-2ranks.yaml", "examples/own-profile.yaml"}) {

@@ -309,7 +309,10 @@ std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::op
       !is_known_to_join(scenario.cluster.intra_node, scenario.cluster.device))
     return std::nullopt;
   const auto kind = kind_of(scenario, fit);
-  return kind ? known_accuracy(all_known_errors(), *kind) : std::nullopt;
+  if (!kind) return std::nullopt;
+  auto accuracy = known_accuracy(all_known_errors(), *kind);
+  if (accuracy) accuracy->host = unknown_host(scenario, fit);
+  return accuracy;
 }
 
 std::vector<std::string> lost_accuracy_notes() {
@@ -339,12 +342,23 @@ std::string sentence(const KnownAccuracy& accuracy) {
                                       "high as {:.2f}: that is the band here.",
                                       accuracy.band.low, accuracy.band.high)
                                 : "";
+  std::string host;
+  if (accuracy.host)
+    host = fmt::format(
+        " All-reduces are assumed to move {} on the bus through the host's memory, which rows "
+        "whose "
+        "files say their host's rate do not bear out: bands hold steps of hosts of {:.1f} to "
+        "{:.1f} "
+        "GB/s besides.",
+        to_string(accuracy.host->rates.assumed),
+        accuracy.host->rates.slowest.bytes_per_second * 1e-9,
+        accuracy.host->rates.quickest.bytes_per_second * 1e-9);
   return fmt::format(
       "{}{} were {:.1f} % off in the median (9 in 10 within {:.1f} %) on {} "
-      "measured row{} of {} setup{}: {}. {} times what was predicted.{}",
+      "measured row{} of {} setup{}: {}. {} times what was predicted.{}{}",
       accuracy.subject, accuracy.on_device, 100 * accuracy.median_error,
       100 * accuracy.ninth_decile_error, accuracy.rows, accuracy.rows == 1 ? "" : "s",
-      accuracy.setups, accuracy.setups == 1 ? "" : "s", accuracy.rows_of, took, least);
+      accuracy.setups, accuracy.setups == 1 ? "" : "s", accuracy.rows_of, took, least, host);
 }
 
 }  // namespace ddpsim

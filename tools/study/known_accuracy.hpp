@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scenarios/reader/scenario/accuracy_reader.hpp"
+#include "tools/study/host_rate.hpp"
 #include "tools/study/measured_rows.hpp"
 
 namespace ddpsim {
@@ -54,6 +55,9 @@ struct KnownAccuracy {
   std::string rows_of;
   /// Where `band` is wider than that of these rows, theirs: see known_accuracy().
   std::optional<Band> band_of_all{};
+  /// The host of the predicted step, where its rate is assumed: a band is around what the step
+  /// takes on any host.
+  std::optional<UnknownHost> host{};
 };
 /// The accuracy on rows of the same device, number format, kind of link and number of ranks; if
 /// fewer than eight, of any number of ranks above one; then of any device and format by that kind

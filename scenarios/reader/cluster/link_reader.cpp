@@ -154,7 +154,8 @@ Map<Link> make_link_map() {
            .otherwise =
                "what public sweeps show of the kind: 0.79 of NVLink, 0.82 of PCIe, 0.92 of "
                "Ethernet and InfiniBand; of PCIe between GPUs that reach each other through the "
-               "host's memory, 2.6 GB/s of GPUs that have PCIe 3 or 4, and 0.45 of those of PCIe 5",
+               "host's memory, 2.6 GB/s (hosts have 2.2 to 9.8) of GPUs that have PCIe 3 or 4, and "
+               "0.45 of those of PCIe 5",
            .example = "0.6"})
       .key("nvswitch", value::boolean(), &Link::nvswitch,
            {.meaning = "Whether every GPU reaches every other at full speed through a switch, so "

@@ -9,6 +9,7 @@
 
 #include "model/cost/collective.hpp"
 #include "model/cost/interference.hpp"
+#include "model/cost/port_law.hpp"
 #include "tests/model/cost/public_sweeps.hpp"
 
 using namespace ddpsim;
@@ -52,6 +53,29 @@ TEST_CASE("what crosses the host's memory by kernels is the median of public set
   REQUIRE(rates.size() == 11);
   std::sort(rates.begin(), rates.end());
   CHECK(fitted_ports().through_host == Approx(1e9 * rates[rates.size() / 2]).epsilon(1e-9));
+}
+
+TEST_CASE("the host's memory bounds what it is assumed to move, and nothing that is known of it",
+          "[model][port_law]") {
+  const auto bound = [](const Cluster& cluster) {
+    return CollectiveLaw(cluster).all_reduce(GiB).choice.bound;
+  };
+  const Cluster assumed = geforce(2, 31.5);
+  CHECK(bound(assumed) == CollectiveBound::host_memory);
+  REQUIRE(assumed_host_rates(assumed));
+  CHECK(assumed_host_rates(assumed)->assumed == bus_through_host(assumed));
+  CHECK(assumed_host_rates(assumed)->slowest < assumed_host_rates(assumed)->assumed);
+  // Twice over lanes of 15.75 GB/s, of which 0.9 is to be had.
+  CHECK(assumed_host_rates(geforce(2, 15.75))->quickest.bytes_per_second ==
+        Approx(0.9 * 15.75e9 / 2));
+  Cluster known = assumed;
+  known.intra_node.carries = 0.3;
+  CHECK(bound(known) == CollectiveBound::port);
+  CHECK_FALSE(assumed_host_rates(known));
+  Cluster direct = assumed;
+  direct.device.peer_to_peer = true;
+  CHECK(bound(direct) == CollectiveBound::port);
+  CHECK_FALSE(assumed_host_rates(direct));
 }
 
 TEST_CASE(

@@ -175,7 +175,8 @@ inline constexpr Field nics =
 inline constexpr Field collective_bound = text_field(
     "bound", "bound",
     "What most of the collective's time goes to: latency (its steps), port (what joins a "
-    "GPU to others of its node), pcie (a GPU's way to the NICs), nic, or sms.");
+    "GPU to others of its node), host memory (through which GPUs of a node reach each other), "
+    "memory (of a host that adds up), pcie (a GPU's way to the NICs), nic, or sms.");
 /// "ring simple, 24 channels, nic"
 inline constexpr Field how =
     text_field("how", "how", "Algorithm, protocol, channels, NICs, and what bounds the collective.")

@@ -17,23 +17,35 @@ Duration least_step(const Scenario& scenario) {
 
 namespace {
 
-double end_ms(double factor, const StepMetrics& step, Duration least, Duration more = {}) {
-  if (factor * in_ms(step.working()) < in_ms(least)) return in_ms(least) + factor * in_ms(more);
-  return factor * in_ms(step.working() + more);
+struct Ends {
+  double low_ms, high_ms;
+};
+
+/// `without`: the step without communication, and without its wait for batches.
+Ends ends_of(const KnownAccuracy& accuracy, const StepMetrics& step, Duration without,
+             Duration least, Duration more = {}) {
+  const auto end_ms = [&](double factor, Duration working) {
+    if (factor * in_ms(working) < in_ms(least)) return in_ms(least) + factor * in_ms(more);
+    return factor * in_ms(working + more);
+  };
+  const StepRange on_hosts =
+      accuracy.host ? range_of(*accuracy.host, step.working(), without, step.communication)
+                    : StepRange{step.working(), step.working()};
+  return {end_ms(accuracy.band.low, on_hosts.low), end_ms(accuracy.band.high, on_hosts.high)};
 }
 
 }  // namespace
 
-Record band_record(const Knowledge& knowledge, const StepMetrics& step, Duration least,
-                   Duration more) {
-  const auto end = [&](double factor) {
-    return knowledge.accuracy ? FieldValue(end_ms(factor, step, least, more)) : FieldValue();
-  };
-  const Band band = knowledge.accuracy ? knowledge.accuracy->band : Band{};
-  return Record()
-      .add(fields::band_low_ms, end(band.low))
-      .add(fields::band_high_ms, end(band.high))
-      .add(fields::known_from, knowledge_text(knowledge.from));
+Record band_record(const Knowledge& knowledge, const StepMetrics& step, Duration without,
+                   Duration least, Duration more) {
+  Record record;
+  if (knowledge.accuracy) {
+    const Ends ends = ends_of(*knowledge.accuracy, step, without, least, more);
+    record.add(fields::band_low_ms, ends.low_ms).add(fields::band_high_ms, ends.high_ms);
+  } else {
+    record.add(fields::band_low_ms, FieldValue()).add(fields::band_high_ms, FieldValue());
+  }
+  return record.add(fields::known_from, knowledge_text(knowledge.from));
 }
 
 namespace {
@@ -60,14 +72,14 @@ std::string launches_text(const Comparison& run) {
 
 std::string bands_text(const Comparison& run) {
   if (!run.knowledge.accuracy) return "";
-  const Band& band = run.knowledge.accuracy->band;
-  const Duration least = least_step(run.scenario);
-  std::string text;
+  const KnownAccuracy& accuracy = *run.knowledge.accuracy;
+  const Duration least = least_step(run.scenario), without = run.none.metrics.working();
+  std::string text = accuracy.host ? "Steps take: " : "In proportion, steps take: ";
+  std::string_view before;
   for (const NamedStep& each : run.named()) {
-    const StepMetrics& step = each.step->metrics;
-    text +=
-        fmt::format("{}{} {:.2f} to {:.2f} ms", text.empty() ? "In proportion, steps take: " : "; ",
-                    each.name, end_ms(band.low, step, least), end_ms(band.high, step, least));
+    const Ends ends = ends_of(accuracy, each.step->metrics, without, least);
+    text += fmt::format("{}{} {:.2f} to {:.2f} ms", before, each.name, ends.low_ms, ends.high_ms);
+    before = "; ";
   }
   return text + "." + launches_text(run);
 }

@@ -14,9 +14,11 @@ Duration least_step(const Scenario& scenario);
 /// What a step is predicted from, and the band around it: fields::band_low_ms, band_high_ms and
 /// known_from. The ends are nothing where it is not known how far such predictions were off. The
 /// band is of what was predicted, the step without its wait for batches, and neither end is below
-/// `least`, which the user gave. `more`: by how much such steps are longer in the long run.
-Record band_record(const Knowledge& knowledge, const StepMetrics& step, Duration least,
-                   Duration more = {});
+/// `least`, which the user gave. Where the host's rate is assumed, it is around the steps of all
+/// hosts (host_rate.hpp). `without`: the step without communication, and without that wait.
+/// `more`: by how much such steps are longer in the long run.
+Record band_record(const Knowledge& knowledge, const StepMetrics& step, Duration without,
+                   Duration least, Duration more = {});
 
 /// "In proportion, steps take: naive 107.12 to 127.35 ms; bucketed, 25 MiB 101.70 to 120.92 ms.":
 /// the band of each step, and which of them wait for launches, by which hosts differ more than the

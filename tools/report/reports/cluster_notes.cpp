@@ -254,8 +254,9 @@ void add_idle_network(std::vector<std::string>& notes, const Scenario& scenario)
   std::string port;
   if (bound == CollectiveBound::pcie)
     port = "a GPU's PCIe, its way to the NICs,";
-  else if (bound == CollectiveBound::port && through_host(cluster) &&
-           cluster.collectives != CollectiveModel::alpha_beta)
+  else if (bound == CollectiveBound::host_memory ||
+           (bound == CollectiveBound::port && through_host(cluster) &&
+            cluster.collectives != CollectiveModel::alpha_beta))
     port = "the host's memory, through which GPUs of a node reach each other,";
   else if (bound == CollectiveBound::port && cluster.intra_node.kind == LinkKind::pcie)
     port = fmt::format("a GPU's PCIe ({}), which it shares with its node,",

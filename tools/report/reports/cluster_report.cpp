@@ -15,6 +15,7 @@
 #include "model/cost/table_port.hpp"
 #include "tools/report/records/cluster_fields.hpp"
 #include "tools/report/reports/rank_exceptions.hpp"
+#include "tools/study/host_rate.hpp"
 
 namespace ddpsim {
 namespace {
@@ -53,12 +54,24 @@ std::optional<Bandwidth> reached_through_host(const CalibratedCluster& cluster) 
       cluster.collectives == CollectiveModel::alpha_beta)
     return std::nullopt;
   const CollectiveLaw law(cluster);
+  const CollectiveBound bound = law.all_reduce(GiB).choice.bound;
   if (law.name() == std::string("table") ||
-      law.all_reduce(GiB).choice.bound != CollectiveBound::port)
+      (bound != CollectiveBound::port && bound != CollectiveBound::host_memory))
     return std::nullopt;
   const Bandwidth reached = bus_through_host(cluster);
   if (cluster.nodes == 1 && reached >= cluster.intra_node.bandwidth) return std::nullopt;
   return reached;
+}
+
+/// "large messages reach 6.3 GB/s on the bus", and whether that is known.
+std::string through_host_text(const CalibratedCluster& cluster, Bandwidth reached) {
+  const std::optional<HostRates> rates = host_rates_of(cluster);
+  if (!rates) return fmt::format("large messages reach {} on the bus", to_string(reached));
+  return fmt::format(
+      "large messages are assumed to reach {} on the bus (hosts differ, {:.1f} to {:.1f} GB/s: "
+      "write what yours do as intra_node.carries, or import nccl-tests)",
+      to_string(reached), rates->slowest.bytes_per_second * 1e-9,
+      rates->quickest.bytes_per_second * 1e-9);
 }
 
 /// "450 GB/s of line rate per GPU".
@@ -70,12 +83,10 @@ std::string rate_text(const CalibratedCluster& cluster) {
   const std::string_view one = cluster.device.compute_capability > 0 ? "GPU" : "device";
   const bool is_reached = deciding_link(cluster).carries == 1;
   const std::optional<Bandwidth> memory = reached_through_host(cluster);
-  if (memory && is_reached)
-    return fmt::format("{} that large messages reach on the bus", to_string(*memory));
-  return fmt::format(
-      "{} {} per {}{}", to_string(rate), is_reached ? "that large messages reach" : "of line rate",
-      one,
-      memory ? fmt::format(", but large messages reach {} on the bus", to_string(*memory)) : "");
+  if (memory && is_reached) return through_host_text(cluster, *memory);
+  return fmt::format("{} {} per {}{}", to_string(rate),
+                     is_reached ? "that large messages reach" : "of line rate", one,
+                     memory ? ", but " + through_host_text(cluster, *memory) : "");
 }
 
 /// Is the number of NICs of a node known, or a rule of its kind of network? Nothing tells it of a

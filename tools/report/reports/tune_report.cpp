@@ -331,9 +331,14 @@ Step recommended_step(const Scenario& scenario, const Tuning& tuning) {
   return step;
 }
 
-/// Its length, and how much of that is a wait for batches.
-StepMetrics recommended_metrics(const Tuning& tuning) {
+/// Its length, how much of that is a wait for batches, and for how long it communicates: as if all
+/// gradients went at once.
+StepMetrics recommended_metrics(const Scenario& scenario, const Tuning& tuning) {
+  const Training& training = scenario.training;
   StepMetrics metrics;
+  metrics.communication =
+      (training.no_sync ? 1 : training.micro_batches) *
+      CollectiveLaw(scenario.cluster).all_reduce(scenario.workload.gradient_size()).time();
   metrics.step = tuning.advice.choice.step;
   metrics.input_wait = tuning.advice.choice.input_wait;
   return metrics;
@@ -503,7 +508,8 @@ Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowled
       .add(fields::without_communication_ms, in_ms(tuning.without))
       .add(fields::recommended_cap_bytes, deployed(tuning.advice.choice))
       .add(fields::recommended_step_ms, in_ms(tuning.advice.choice.step))
-      .add(band_record(knowledge, recommended_metrics(tuning), least_step(scenario)))
+      .add(band_record(knowledge, recommended_metrics(scenario, tuning),
+                       tuning.without - tuning.without_wait, least_step(scenario)))
       .add(fields::pays, tuning.advice.pays)
       .add(fields::partition_proven, tuning.partition_proven)
       .add(fields::best_pair, choice_or_nothing(tuning.best_pair))

@@ -172,12 +172,19 @@ std::string_view heading(Change change) {
   return "";
 }
 
+/// Does the memory of the host bound an all-reduce of the step?
+bool is_bound_by_host(const Step& step) {
+  return std::ranges::any_of(step.metrics.buckets, [](const BucketTimes& bucket) {
+    return bucket.choice.bound == CollectiveBound::host_memory;
+  });
+}
+
 /// A column for each change, as every strategy knows the same ones.
 Table changes_table(const Comparison& comparison) {
   Table table{{fields::strategy_in_words.labelled("step ms"), fields::step_ms.labelled("now")}};
   table.columns.back().look = fields::thousandths;
   table.title = "what would remove it:";
-  bool longer = false;
+  bool longer = false, unchanged = false;
   for (const Step& step : comparison.compared) {
     TableRow row{strategy_label(step.training), in_ms(step.metrics.step)};
     for (const WhatIf& each : what_if(comparison.priced.model, step.training)) {
@@ -188,6 +195,8 @@ Table changes_table(const Comparison& comparison) {
       row.emplace_back(in_ms(each.step));
       longer =
           longer || (each.change == Change::link_twice_as_fast && each.step > step.metrics.step);
+      unchanged = unchanged || (each.change == Change::link_twice_as_fast &&
+                                each.step == step.metrics.step && is_bound_by_host(step));
     }
     table.add(std::move(row));
   }
@@ -195,6 +204,10 @@ Table changes_table(const Comparison& comparison) {
     table.notes =
         "link x 2: where a step is longer, a faster link takes more of the memory's bandwidth from "
         "kernels than it saves\n";
+  if (unchanged)
+    table.notes +=
+        "link x 2: the host's memory bounds these all-reduces, not the link; what it moves is "
+        "written as what the link carries (intra_node.carries)\n";
   return table;
 }
 
