@@ -63,7 +63,8 @@ inline std::string no_fit_of(Strategy strategy) {
 
 struct Measured {
   std::string source;
-  std::vector<Strategy> calibrate_on{Strategy::naive};
+  std::vector<Strategy> calibrate_on{
+      Strategy::naive};  ///< of a file that does not say: by its rows
   std::vector<MeasuredRow> rows;
 };
 

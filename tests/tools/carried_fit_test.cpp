@@ -372,7 +372,7 @@ TEST_CASE("rows of which none is fitted leave the laws their band", "[tools][car
              Catch::Contains(usual_errors) &&
                  Catch::Contains("no row to calibrate on, so predictions come from the laws alone: "
                                  "a row of naive, or of none (DistributedDataParallel under "
-                                 "no_sync()) with `calibrate_on: [none]`, can be fitted"));
+                                 "no_sync()), can be fitted"));
 }
 
 TEST_CASE("pages for a browser hold the notes", "[tools][carried_fit][notes]") {

@@ -67,6 +67,9 @@ TEST_CASE("score --laws-only fits nothing, and every row is predicted", "[tools]
   CHECK(row_of(laws, "naive")["error"].get<double>() != 0);
   CHECK(std::abs(row_of(fitted, "naive")["error"].get<double>()) <
         std::abs(row_of(laws, "naive")["error"].get<double>()));
+  const std::string text = ddpsim({"score", capped, "--laws-only"}).out;
+  CHECK_THAT(text, Catch::Contains("note: the file's own measured rows are not used"));
+  CHECK_THAT(text, !Catch::Contains("no row to calibrate on"));
   const Outcome both = ddpsim({"score", capped, "--laws-only", "--calibrate-on", "naive"});
   CHECK(both.code == 2);
   CHECK(both.err == "ddpsim: --laws-only fits nothing: take it or --calibrate-on out\n");
@@ -290,6 +293,68 @@ std::string measured_gpt(const Scratch& scratch, const std::string& measured) {
              "measured:\n" +
                  measured)
       .string();
+}
+
+TEST_CASE("where nobody says, computation is fitted to a row of none if there is one",
+          "[tools][score]") {
+  const Scratch scratch;
+  const auto fitted = [&](const std::string& rows) {
+    std::vector<std::string> strategies;
+    const auto file = measured_gpt(scratch, "  rows: [" + rows + "]\n");
+    const Json score = score_json({file});
+    for (const Json& row : score["rows"])
+      if (row["calibration"].get<bool>()) strategies.push_back(row["strategy"].get<std::string>());
+    return strategies;
+  };
+  const std::string none = "{strategy: none, step: 312 ms}",
+                    naive = "{strategy: naive, step: 1350 ms}",
+                    both = "{strategy: naive, step: 1350 ms, communication: 1040 ms}",
+                    overlap = "{strategy: overlap, step: 1200 ms}",
+                    bucketed = "{strategy: bucketed, step: 1100 ms}";
+  CHECK(fitted(none + ", " + bucketed) == Words{"none"});
+  CHECK(fitted(naive + ", " + bucketed) == Words{"naive"});
+  CHECK(fitted(naive + ", " + none) == Words{"none"});
+  CHECK(fitted(both + ", " + none) == Words{"naive", "none"});
+  CHECK(fitted(overlap + ", " + bucketed).empty());
+  CHECK_THAT(ddpsim({"explain", "measured.calibrate_on"}).out,
+             Catch::Contains("[none]` where there is a row of none") ||
+                 Catch::Contains("[none] where there is a row of none"));
+  // The row of none is there: it has to be named alone.
+  const auto file = measured_gpt(
+      scratch, "  calibrate_on: [naive]\n  rows: [" + none + ", {strategy: naive, step: 5 s}]\n");
+  CHECK_THAT(ddpsim({"score", file}).out,
+             Catch::Contains("the file's row of none, if `calibrate_on` has it"));
+}
+
+TEST_CASE("a measured row that is far from what is predicted for it is noted", "[tools][score]") {
+  const Scratch scratch;
+  const auto run = [&](const std::string& command, const std::string& rows,
+                       const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words{command, measured_gpt(scratch, "  rows: [" + rows + "]\n")};
+    words.insert(words.end(), more.begin(), more.end());
+    return ddpsim(words).err;
+  };
+  const auto predicted = [&](const std::string& rows) {
+    const Json score = score_json({measured_gpt(scratch, "  rows: [" + rows + "]\n")});
+    return row_of(score, "bucketed")["predicted_step_ms"].get<double>();
+  };
+  const auto with = [](double milliseconds) {
+    return "{strategy: none, step: 312 ms}, {strategy: bucketed, step: " +
+           std::to_string(milliseconds) + " ms}";
+  };
+  const double right = predicted(with(1000));
+  const std::string note = "the file's measured bucketed";
+  CHECK_THAT(run("run", with(1.02 * right)), !Catch::Contains(note));
+  for (const char* command : {"run", "tune"}) {
+    const std::string said = run(command, with(3 * right));
+    CHECK_THAT(said, Catch::Contains(note) && Catch::Contains(" ms are predicted for it: calibrate "
+                                                              "on a naive row with its "
+                                                              "`communication: TIME`"));
+  }
+  // The row is of another step; of strategies that are not predicted; or not used.
+  CHECK_THAT(run("run", with(3 * right), {"--set", "workload.batch=2"}), !Catch::Contains(note));
+  CHECK_THAT(run("run", with(3 * right), {"--set", "compare=[naive]"}), !Catch::Contains(note));
+  CHECK_THAT(run("run", with(3 * right), {"--laws-only"}), !Catch::Contains(note));
 }
 
 TEST_CASE("a naive row that nothing is fitted to counts as predicted, with a note",

@@ -19,6 +19,7 @@
 #include "tools/report/writers/notes.hpp"
 #include "tools/report/writers/output.hpp"
 #include "tools/report/writers/progress.hpp"
+#include "tools/study/far_rows.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/study/measured_rows.hpp"
 #include "tools/study/names.hpp"
@@ -153,10 +154,12 @@ int tune_command(const std::vector<std::string>& arguments) {
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
   Reports reports(options);
   const bool noted = !options.quiet || !options.json.empty() || reports.wanted();
+  const Knowledge knowledge = knowledge_of(scenario, priced);
   std::vector<std::string> notes;
   if (noted) {
     notes = scenario_notes(scenario, options.files.front(), options.set);
     add_each_once(notes, fit_notes(priced));
+    add_each_once(notes, far_row_notes(scenario, priced, knowledge, {Strategy::bucketed}));
   }
   add_each_once(notes, take_as_tuned(scenario.training));
   if (!options.quiet) add_notes(notes);
@@ -177,7 +180,6 @@ int tune_command(const std::vector<std::string>& arguments) {
     add_each_once(notes, unfit);
   }
 
-  const Knowledge knowledge = knowledge_of(scenario, priced);
   Pages pages(options, {flags.buckets});
   if (pages.wanted()) {
     Page page = tune_page(scenario, tuning, tuning_options, knowledge);

@@ -58,8 +58,10 @@ std::string below_none(const std::vector<CalibrationRow>& rows, const MeasuredRo
 }
 
 /// Says where computation was fitted to a step with communication alone, of which nobody measured
-/// how much was communication, and comes out far from the laws. "": that is not so.
-std::string beside_the_laws(const std::vector<CalibrationRow>& calibration, const Fit& fitted) {
+/// how much was communication, and comes out far from the laws. "": that is not so. `has_none`: is
+/// there a row of none, to which nothing is fitted?
+std::string beside_the_laws(const std::vector<CalibrationRow>& calibration, const Fit& fitted,
+                            bool has_none) {
   constexpr double low = 0.7, high = 1.5;
   const PassFactors& passes = fitted.passes;
   const auto far = [&](double factor) { return factor < low || factor > high; };
@@ -72,14 +74,14 @@ std::string beside_the_laws(const std::vector<CalibrationRow>& calibration, cons
   }
   return fmt::format(
       "forward and backward x {:.2f} is far from the laws: a host, a network or links that differ "
-      "from the scenario's would look the same in this one row; a row of none, or "
-      "`communication: TIME` in it, tells them apart",
-      far(passes.backward) ? passes.backward : passes.forward);
+      "from the scenario's would look the same in this one row; {}`communication: TIME` in it, "
+      "tells them apart",
+      far(passes.backward) ? passes.backward : passes.forward,
+      has_none ? "the file's row of none, if `calibrate_on` has it, or " : "a row of none, or ");
 }
 
 /// Which rows could be fitted, where those of `strategies` may be.
 std::string rows_to_measure(const std::vector<Strategy>& strategies) {
-  if (strategies.empty()) return "";
   const auto key_for = [&](Strategy strategy) {
     return contains(strategies, strategy)
                ? std::string()
@@ -138,11 +140,15 @@ Fit fit_chosen(const Scenario& scenario, const std::vector<CalibrationRow>& rows
     if (row.row->strategy == Strategy::none)
       if (std::string note = below_none(rows, *row.row); !note.empty())
         fitted.notes.push_back(std::move(note));
-  if (std::string note = beside_the_laws(calibration, fitted); !note.empty())
+  const bool has_none = has_row(rows, Strategy::none);
+  if (std::string note = beside_the_laws(calibration, fitted, has_none); !note.empty())
     fitted.notes.push_back(std::move(note));
   if (calibration.empty() && !has_measured_kernels(scenario.workload))
-    fitted.notes.push_back("no row to calibrate on, so predictions come from the laws alone" +
-                           rows_to_measure(strategies));
+    fitted.notes.push_back(
+        strategies.empty()
+            ? "the file's own measured rows are not used: predictions come from the laws alone"
+            : "no row to calibrate on, so predictions come from the laws alone" +
+                  rows_to_measure(strategies));
   if (contains(strategies, Strategy::naive) && has_row(rows, Strategy::naive) &&
       !has_row(calibration, Strategy::naive))
     fitted.notes.emplace_back(

@@ -231,6 +231,20 @@ Value<std::vector<Strategy>> fitted_strategies_value() {
   return value;
 }
 
+/// What is fitted where nobody says: computation to a row of none, in which nothing else is, and
+/// communication to what a naive row says of it (sim/predict/fit.hpp).
+std::vector<Strategy> usually_fitted(const std::vector<MeasuredRow>& rows) {
+  const auto has = [&](Strategy strategy, bool communication) {
+    return std::ranges::any_of(rows, [&](const MeasuredRow& row) {
+      return row.strategy == strategy && (row.communication || !communication);
+    });
+  };
+  const bool none = has(Strategy::none, false), naive = has(Strategy::naive, none);
+  if (none && !naive) return {Strategy::none};
+  if (naive && !none) return {Strategy::naive};
+  return {Strategy::none, Strategy::naive};
+}
+
 }  // namespace
 
 const Map<Measured>& measured_map() {
@@ -238,11 +252,14 @@ const Map<Measured>& measured_map() {
       Map<Measured>("measured", "What a real run showed. `score` holds predictions against it.")
           .key("source", value::text(), &Measured::source,
                {.meaning = "Where the figures come from.", .example = "a table in the README"})
-          .key("calibrate_on", fitted_strategies_value(), &Measured::calibrate_on,
-               {.meaning = "The strategies whose rows may be used to fit compute times. Of several "
-                           "rows of one strategy the nearest to the scenario is fitted, and of its "
-                           "repeats the mean. All other rows are predicted.",
-                .always_written = true})
+          .key(
+              "calibrate_on", fitted_strategies_value(), &Measured::calibrate_on,
+              {.meaning = "The strategies whose rows may be used to fit compute times. Of several "
+                          "rows of one strategy the nearest to the scenario is fitted, and of its "
+                          "repeats the mean. All other rows are predicted.",
+               .otherwise = "`[none]` where there is a row of none, and `[none, naive]` if a naive "
+                            "row then says its communication; else `[naive]`",
+               .always_written = true})
           .key("rows", rows_value(), &Measured::rows,
                {.meaning = "The runs.",
                 .example = "[{strategy: naive, step: 531.7 ms}]",
@@ -252,6 +269,8 @@ const Map<Measured>& measured_map() {
             for (const Strategy strategy : measured.calibrate_on)
               if (!fits_something(strategy))
                 entries.find("calibrate_on")->fail(no_fit_of(strategy));
+            if (!entries.find("calibrate_on"))
+              measured.calibrate_on = usually_fitted(measured.rows);
           });
   return map;
 }

@@ -13,6 +13,7 @@
 #include "tools/report/reports/shared_update.hpp"
 #include "tools/report/reports/tune_report.hpp"
 #include "tools/study/carried_fit.hpp"
+#include "tools/study/far_rows.hpp"
 #include "tools/study/file_notes.hpp"
 #include "tools/study/known_accuracy.hpp"
 #include "tools/study/memory_advice.hpp"
@@ -80,6 +81,8 @@ std::vector<std::string> run_notes(const Comparison& run, const std::string& fil
   std::vector<std::string> notes = scenario_notes(run.scenario, file, set);
   add_each_once(notes, idle_strategy_notes(run.scenario, set));
   add_each_once(notes, fit_notes(run.priced));
+  add_each_once(notes,
+                far_row_notes(run.scenario, run.priced, run.knowledge, run.scenario.compare));
   add_each_once(notes, run_warnings(run));
   add_each_once(notes, long_run_notes(run));
   add_each_once(notes, buffer_notes(run));
@@ -171,6 +174,8 @@ std::vector<std::string> tune_notes(const Scenario& scenario, const CalibratedMo
                                     const std::vector<Setting>& set) {
   std::vector<std::string> notes = scenario_notes(scenario, file, set);
   add_each_once(notes, fit_notes(priced));
+  add_each_once(
+      notes, far_row_notes(scenario, priced, knowledge_of(scenario, priced), {Strategy::bucketed}));
   add_each_once(notes, unfit_notes(scenario, tuning, file, set));
   return notes;
 }

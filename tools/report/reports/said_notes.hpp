@@ -43,7 +43,7 @@ std::vector<std::string> unfit_notes(const Scenario& scenario, const Tuning& tun
 /// `bucketed`. A note for each key that says otherwise.
 std::vector<std::string> take_as_tuned(Training& training);
 
-/// Of `ddpsim tune`: scenario_notes, fit_notes and unfit_notes.
+/// Of `ddpsim tune`: scenario_notes, fit_notes, far_row_notes and unfit_notes.
 std::vector<std::string> tune_notes(const Scenario& scenario, const CalibratedModel& priced,
                                     const Tuning& tuning, const std::string& file,
                                     const std::vector<Setting>& set);
