@@ -75,7 +75,9 @@ Duration WhatIfs::step(const Differences& differences) {
       return at.buckets->of(buckets);
     }
   }
-  return predict(at.costs, training, plan_step(model_.works, training)).metrics.step;
+  return predict(at.costs, training,
+                 std::make_shared<const PlannedStep>(plan_step(model_.works, training)))
+      .metrics.step;
 }
 
 }  // namespace ddpsim

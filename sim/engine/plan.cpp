@@ -8,13 +8,13 @@
 namespace ddpsim {
 namespace {
 
-std::optional<Channel> channel_of(const program::Action& action) {
+std::optional<JobChannel> channel_of(const program::Action& action) {
   if (const auto* collective = std::get_if<program::Collective>(&action))
-    return Channel{collective->communicator, 0, Channel::With::group};
+    return JobChannel{collective->communicator, 0, JobChannel::With::group};
   if (const auto* send = std::get_if<program::Send>(&action))
-    return Channel{send->communicator, send->peer, Channel::With::to_peer};
+    return JobChannel{send->communicator, send->peer, JobChannel::With::to_peer};
   if (const auto* receive = std::get_if<program::Receive>(&action))
-    return Channel{receive->communicator, receive->peer, Channel::With::from_peer};
+    return JobChannel{receive->communicator, receive->peer, JobChannel::With::from_peer};
   return std::nullopt;
 }
 
@@ -28,7 +28,7 @@ class Channels {
   }
 
   std::uint16_t of(const program::Task& task) const { return of_deed_.at(task.deed); }
-  const std::vector<Channel>& all() const { return channels_; }
+  const std::vector<JobChannel>& all() const { return channels_; }
 
  private:
   void add(const std::vector<program::Deed>& deeds) {
@@ -38,7 +38,7 @@ class Channels {
     }
   }
 
-  std::uint16_t number(const Channel& channel) {
+  std::uint16_t number(const JobChannel& channel) {
     const auto [found, added] =
         numbers_.try_emplace(channel, static_cast<std::uint16_t>(channels_.size()));
     if (added) {
@@ -50,8 +50,8 @@ class Channels {
   }
 
   std::vector<std::uint16_t> of_deed_;
-  std::vector<Channel> channels_;
-  std::map<Channel, std::uint16_t> numbers_;
+  std::vector<JobChannel> channels_;
+  std::map<JobChannel, std::uint16_t> numbers_;
 };
 
 Plan plan_of(const program::Job& job, const program::Program& program, const Channels& channels) {

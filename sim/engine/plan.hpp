@@ -8,12 +8,12 @@
 namespace ddpsim {
 
 /// What ranks communicate in, in the order of issue: with all of a group, or with one of it.
-struct Channel {
+struct JobChannel {
   enum class With : std::uint8_t { group, to_peer, from_peer };
   std::int16_t communicator = 0, peer = 0;
   With with = With::group;
 
-  auto operator<=>(const Channel&) const = default;
+  auto operator<=>(const JobChannel&) const = default;
 };
 
 /// A program as the engine walks it: lists that are made once and shared by all ranks that run it.
@@ -27,7 +27,7 @@ struct Plan {
 };
 
 struct Plans {
-  std::vector<Channel> channels;
+  std::vector<JobChannel> channels;
   std::vector<Plan> of_program;  ///< [kind of rank]
 };
 

@@ -40,10 +40,10 @@ constexpr std::uint64_t pair_of(std::uint32_t one, std::uint32_t other) {
 }
 
 /// [communicator] does a program send or receive in it?
-std::vector<bool> with_peers(const program::Job& job, std::span<const Channel> channels) {
+std::vector<bool> with_peers(const program::Job& job, std::span<const JobChannel> channels) {
   std::vector<bool> found(job.communicators.size(), false);
-  for (const Channel& each : channels)
-    if (each.with != Channel::With::group)
+  for (const JobChannel& each : channels)
+    if (each.with != JobChannel::With::group)
       found.at(static_cast<std::size_t>(each.communicator)) = true;
   return found;
 }
@@ -51,7 +51,7 @@ std::vector<bool> with_peers(const program::Job& job, std::span<const Channel> c
 /// Refines a colouring of the ranks until ranks of one colour meet the same colours everywhere.
 class Refinement {
  public:
-  Refinement(const program::Job& job, std::span<const Channel> channels,
+  Refinement(const program::Job& job, std::span<const JobChannel> channels,
              std::span<const std::uint16_t> costs_of)
       : job_(job), peers_(with_peers(job, channels)), colour_(job.ranks()) {
     Numbers<std::uint64_t> numbers;
@@ -156,7 +156,7 @@ class Refinement {
 
 }  // namespace
 
-RankClasses classes_of(const program::Job& job, std::span<const Channel> channels,
+RankClasses classes_of(const program::Job& job, std::span<const JobChannel> channels,
                        std::span<const std::uint16_t> costs_of) {
   Refinement refinement(job, channels, costs_of);
   refinement.run();

@@ -39,7 +39,7 @@ struct RankClasses {
 /// `channels`: in which the job's ranks communicate; `costs_of`: [rank] the number of its costs.
 /// Cost: each round of refinement goes once over all groups, and there are as many as it takes a
 /// difference to reach all ranks it touches.
-RankClasses classes_of(const program::Job& job, std::span<const Channel> channels,
+RankClasses classes_of(const program::Job& job, std::span<const JobChannel> channels,
                        std::span<const std::uint16_t> costs_of);
 
 }  // namespace ddpsim

@@ -160,7 +160,7 @@ class Engine {
 
  private:
   /// Where a channel leads the ranks of a class.
-  InChannel bound(std::uint32_t rank, const Channel& channel, const std::uint32_t* first) {
+  InChannel bound(std::uint32_t rank, const JobChannel& channel, const std::uint32_t* first) {
     const auto communicator = static_cast<std::size_t>(channel.communicator);
     InChannel in;
     in.next = first;
@@ -168,10 +168,10 @@ class Engine {
     in.meeting = classes_.meeting_of[rank][communicator];
     if (in.meeting == RankClasses::none)
       throw std::invalid_argument("a rank communicates in a group that it is not in");
-    if (channel.with == Channel::With::group) return in;
+    if (channel.with == JobChannel::With::group) return in;
     const std::uint32_t peer =
         classes_.meetings[in.meeting].members.at(static_cast<std::size_t>(channel.peer));
-    const bool sends = channel.with == Channel::With::to_peer;
+    const bool sends = channel.with == JobChannel::With::to_peer;
     const auto pair = sends ? std::pair(rank, peer) : std::pair(peer, rank);
     const auto [found, added] = pairs_.try_emplace({channel.communicator, pair}, none);
     if (added) found->second = flights_.add_meeting({pair.first, pair.second});
