@@ -6,7 +6,7 @@ namespace ddpsim {
 namespace {
 
 /// Newton's steps for the factor by which transfers take longer.
-constexpr int most_steps = 20;
+constexpr int most_newton_steps = 20;
 constexpr double close = 1e-13;
 
 }  // namespace
@@ -129,7 +129,7 @@ double Flights::transfers_slowed(const Flight& flight) const {
 double Flights::slowed_at(const std::vector<Standing>& standing) const {
   // The filled parts fall with s and are convex in s, so steps from below never overshoot.
   double s = 1;
-  for (int step = 0; step < most_steps; ++step) {
+  for (int step = 0; step < most_newton_steps; ++step) {
     double filled = 0, slope = 0;
     for (const Standing& each : standing) {
       const Flight& flight = flights_[each.flight];
