@@ -259,6 +259,7 @@ const Map<Measured>& measured_map() {
                           "repeats the mean. All other rows are predicted.",
                .otherwise = "`[none]` where there is a row of none, and `[none, naive]` if a naive "
                             "row then says its communication; else `[naive]`",
+               .example = "[none, naive]",
                .always_written = true})
           .key("rows", rows_value(), &Measured::rows,
                {.meaning = "The runs.",
