@@ -108,6 +108,19 @@ inline void scale_by(const Values& values, float factor) {
     for (float& value : piece) value *= factor;
   });
 }
+/// Reads and writes `traffic` bytes of the values, from their beginning again as often as it takes;
+/// the values stay as they are.
+inline void touch(const Values& values, std::int64_t traffic) {
+  volatile float opaque = 1;
+  const float one = opaque;
+  const std::span<std::byte> bytes = values.bytes();
+  const auto pass = 2 * static_cast<std::int64_t>(bytes.size());
+  const std::size_t element = bytes.size() / std::max<std::size_t>(1, values.size());
+  for (; pass > 0 && traffic > 0; traffic -= pass) {
+    const auto count = static_cast<std::size_t>(std::min(traffic, pass)) / (2 * element);
+    scale_by(values.part(0, count), one);
+  }
+}
 /// values /= divisor
 inline void divide_by(const Values& values, int divisor) {
   const auto by = static_cast<float>(divisor);

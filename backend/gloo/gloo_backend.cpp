@@ -61,6 +61,7 @@ class GlooBackend : public Backend {
         throw std::invalid_argument(fmt::format(
             "the gloo backend computes in fp32, and {} is {}: set workload.dtype to fp32",
             parameter.name, name_of(parameter.dtype)));
+    check_sparse_rows(workload);
     check_host_memory(workload, ranks());
     workload_ = &workload;
     kept_hooks_.clear();

@@ -1,31 +1,11 @@
 #include "backend/gloo/memory.hpp"
 
 #include <algorithm>
-#include <random>
+
+#include "backend/execute/start_values.hpp"
 
 namespace ddpsim {
 namespace {
-
-constexpr std::int64_t operand_offsets = 4096;     // kernels start reading at different places
-constexpr std::int64_t longest_stream = 16 << 20;  // values; longer streams wrap around
-
-/// What a kernel reads and writes at most, in values.
-std::int64_t reach(const Kernel& kernel) {
-  std::int64_t values = std::min(longest_stream, kernel.traffic.count / 8);
-  if (kernel.gemm) {
-    const Gemm& g = *kernel.gemm;
-    values = std::max({values, g.batch * g.m * g.k, g.batch * g.k * g.n, g.batch * g.m * g.n});
-  }
-  return values;
-}
-
-std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
-  std::vector<float> values(static_cast<std::size_t>(count));
-  std::mt19937_64 random(seed);
-  for (float& value : values)
-    value = static_cast<float>(random() >> 40) * 0x1p-23F - 1.0F;  // [-1, 1)
-  return values;
-}
 
 std::vector<std::span<float>> spans_in(std::vector<float>& store, const Workload& workload) {
   std::vector<std::span<float>> spans;
@@ -41,9 +21,9 @@ std::vector<std::span<float>> spans_in(std::vector<float>& store, const Workload
 }  // namespace
 
 Memory::Memory(const Workload& workload, Optimizer optimizer, int rank)
-    : workload_(workload), sparse_(workload, rank) {
+    : workload_(workload), sparse_(workload, rank), operands_(rank) {
   const auto elements = static_cast<std::size_t>(workload.elements());
-  parameter_store_ = random_values(workload.elements(), 1);  // the same on all ranks
+  parameter_store_ = execute::random_values(workload.elements(), 1);  // the same on all ranks
   parameters_ = spans_in(parameter_store_, workload);
   gradient_store_.assign(elements, 0);
   gradients_ = spans_in(gradient_store_, workload);
@@ -65,13 +45,14 @@ Memory::Memory(const Workload& workload, Optimizer optimizer, int rank)
   for (const Parameter& parameter : workload.parameters)
     most = std::max(most, parameter.elements());
   for (const Layer& layer : workload.layers) {
-    for (const Kernel& kernel : layer.forward) most = std::max(most, reach(kernel));
-    for (const Kernel& kernel : layer.backward) most = std::max(most, reach(kernel));
+    for (const Kernel& kernel : layer.forward)
+      most = std::max(most, reach(kernel.traffic, kernel.gemm));
+    for (const Kernel& kernel : layer.backward)
+      most = std::max(most, reach(kernel.traffic, kernel.gemm));
     forward_.emplace_back(layer.forward.size());
     backward_.emplace_back(layer.backward.size());
   }
-  pool_ = random_values(most + operand_offsets, 2 + static_cast<std::uint64_t>(rank));
-  scratch_.assign(static_cast<std::size_t>(most), 0);
+  operands_.reserve(most);
   std::int64_t buffer_bytes = 0;
   for (const BufferGroup& group : workload.buffers)
     buffer_bytes = std::max(buffer_bytes, group.size.count);
@@ -173,10 +154,6 @@ void Memory::end_average() {
 std::span<float> Memory::note(std::uint32_t task, Bytes size) {
   return std::span(notes_).subspan(note_begin_[task],
                                    static_cast<std::size_t>(size.count) / sizeof(float));
-}
-
-const float* Memory::operand(std::uint32_t seed) const {
-  return pool_.data() + (seed * 2654435761U >> 12) % operand_offsets;
 }
 
 }  // namespace ddpsim

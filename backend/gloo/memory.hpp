@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/device/cpu/kernel_operands.hpp"
 #include "backend/gloo/sparse_gradients.hpp"
 #include "backend/job/placement.hpp"
 #include "model/schedule/schedule.hpp"
@@ -57,10 +58,10 @@ class Memory {
 
   /// Random values to read, as many as any kernel of the workload takes; `seed` says where to
   /// begin.
-  const float* operand(std::uint32_t seed) const;
+  const float* operand(std::uint32_t seed) const { return operands_.at(seed); }
   /// Room for a result that nobody reads, of any kernel of the workload.
-  float* scratch() { return scratch_.data(); }
-  std::int64_t scratch_size() const { return static_cast<std::int64_t>(scratch_.size()); }
+  float* scratch() { return operands_.scratch(); }
+  std::int64_t scratch_size() const { return operands_.scratch_size(); }
   /// A group of the network's buffers as one tensor. Two groups that follow each other do not
   /// overlap.
   std::span<char> buffers(std::int32_t group, Bytes size) {
@@ -90,6 +91,7 @@ class Memory {
 
   const Workload& workload_;
   SparseGradients sparse_;
+  KernelOperands operands_;
   std::vector<float> parameter_store_, gradient_store_, fresh_store_, bucket_store_,
       momentum_store_, variance_store_, average_store_;
   std::vector<std::int64_t> offsets_;  ///< of the gradients, in bytes
@@ -97,7 +99,6 @@ class Memory {
       variances_;                                               ///< [parameter]
   std::vector<std::span<float>> buckets_, bucket_parameters_;   ///< [bucket]
   std::vector<std::vector<KernelBinding>> forward_, backward_;  ///< [layer][kernel]
-  std::vector<float> pool_, scratch_;
   std::vector<char> buffers_;
   std::vector<float> notes_;             ///< of a schedule, one after the other
   std::vector<std::size_t> note_begin_;  ///< [task] where its note begins, if it is one

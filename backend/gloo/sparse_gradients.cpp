@@ -36,7 +36,17 @@ std::span<std::byte> bytes_of(std::vector<Value>& values) {
 
 }  // namespace
 
+void check_sparse_rows(const Workload& workload) {
+  for (const Parameter& parameter : workload.parameters) {
+    if (!parameter.sparse || parameter.sparse_rows <= parameter.shape.front()) continue;
+    throw std::invalid_argument(fmt::format(
+        "{} has {} rows, and its sparse gradient would send {}: set rows to at most {}",
+        parameter.name, parameter.shape.front(), parameter.sparse_rows, parameter.shape.front()));
+  }
+}
+
 SparseGradients::SparseGradients(const Workload& workload, int rank) {
+  check_sparse_rows(workload);
   for (std::size_t p = 0; p < workload.parameters.size(); ++p) {
     const Parameter& parameter = workload.parameters[p];
     if (!parameter.sparse) continue;
@@ -44,10 +54,6 @@ SparseGradients::SparseGradients(const Workload& workload, int rank) {
     gradient.height = parameter.shape.front();
     gradient.width = parameter.elements() / gradient.height;
     const std::int64_t count = parameter.sparse_rows > 0 ? parameter.sparse_rows : gradient.height;
-    if (count > gradient.height)
-      throw std::invalid_argument(fmt::format(
-          "{} has {} rows, and its sparse gradient would send {}: set rows to at most {}",
-          parameter.name, gradient.height, count, gradient.height));
     gradient.rows = some_rows(gradient.height, count, 1000 * p + static_cast<std::size_t>(rank));
     gradient.mine.resize(static_cast<std::size_t>(count * gradient.width));
     gradients_.emplace(static_cast<std::int32_t>(p), std::move(gradient));

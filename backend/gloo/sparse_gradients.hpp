@@ -18,7 +18,7 @@ namespace ddpsim {
 /// As each rank has its own inputs, it has its own rows, the same in every step.
 class SparseGradients {
  public:
-  /// Throws std::invalid_argument if a gradient would send more rows than there are.
+  /// Throws as check_sparse_rows does.
   SparseGradients(const Workload& workload, int rank);
 
   bool has(std::int32_t parameter) const { return gradients_.count(parameter) > 0; }
@@ -51,5 +51,8 @@ class SparseGradients {
 
   std::map<std::int32_t, Gradient> gradients_;  ///< by parameter
 };
+
+/// Throws std::invalid_argument if a gradient would send more rows than there are.
+void check_sparse_rows(const Workload& workload);
 
 }  // namespace ddpsim

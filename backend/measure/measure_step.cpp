@@ -10,6 +10,7 @@
 #include "backend/device_error.hpp"
 #include "model/program/fingerprint.hpp"
 #include "model/schedule/fingerprint.hpp"
+#include "model/timeline/schedule_times.hpp"
 
 namespace ddpsim {
 namespace {
@@ -41,23 +42,6 @@ std::uint32_t task_in_program(const Schedule& schedule, const program::Program& 
         deed >= task && deed < schedule.tasks.size())
       return t;
   return 0;
-}
-
-std::vector<TaskTimes> times_of_schedule(const Schedule& schedule, const program::Program& program,
-                                         const std::vector<TaskTimes>& of_program) {
-  std::vector<TaskTimes> times(schedule.tasks.size());
-  std::vector<bool> done(schedule.tasks.size(), false);
-  for (std::size_t t = 0; t < program.tasks.size(); ++t)
-    if (const std::uint32_t deed = program.tasks[t].deed; deed < times.size()) {
-      times[deed] = of_program[t];
-      done[deed] = true;
-    }
-  Instant before{};
-  for (std::size_t t = 0; t < times.size(); ++t) {
-    if (!done[t]) times[t] = {before, before, before, before};
-    before = times[t].enqueued;
-  }
-  return times;
 }
 
 /// All ranks' times, as one timeline.
@@ -94,7 +78,7 @@ Timeline measure_step(Backend& backend, const Schedule& schedule, const program:
   const RankRun run = backend.run(*job, of_program);
   if (sent != nullptr) *sent = run.sent;
   check_executed(backend, program::fingerprint(*job), run.fingerprint);
-  return timeline_of(backend, times_of_schedule(schedule, program, run.times));
+  return timeline_of(backend, times_of(schedule, program, run.times));
 }
 
 const program::Job* job_to_run(Backend& backend, const program::Job* job) {

@@ -198,7 +198,7 @@ Action HookedBucket::action_of(const CommStep& step) {
                       .m = matrix.columns,
                       .n = matrix.rank,
                       .k = matrix.rows,
-                      .layout = Multiply::Layout::left_transposed};
+                      .layout = Layout::left_transposed};
     }
     case CommAction::reconstruct: {
       const LowRank& matrix = matrix_of(step);
@@ -208,7 +208,7 @@ Action HookedBucket::action_of(const CommStep& step) {
                       .m = matrix.rows,
                       .n = matrix.columns,
                       .k = matrix.rank,
-                      .layout = Multiply::Layout::right_transposed};
+                      .layout = Layout::right_transposed};
     }
     case CommAction::divide_q:
       return mean(q_);

@@ -13,6 +13,7 @@
 
 #include "model/ddp/hooked_bucket.hpp"
 #include "model/ddp/job_memory.hpp"
+#include "model/ddp/task_origin.hpp"
 
 namespace ddpsim::program {
 namespace {
@@ -516,7 +517,7 @@ class Translator {
 
   Action forward(const ddpsim::Task& task) {
     return Compute{.seed = seed_of(task),
-                   .layout = Compute::Layout::nt,
+                   .layout = Layout::right_transposed,
                    .weight = read_weight(works_.layers[at(task.layer)].weights.forward, task)};
   }
 
@@ -527,7 +528,7 @@ class Translator {
     for (const std::int32_t each : gradients.fills) fills.push_back(computed(each));
     Compute made{.seed = seed_of(task), .weight = read_weight(layer.weights.backward, task)};
     if (gradients.result != nobody) {
-      made.layout = Compute::Layout::tn;
+      made.layout = Layout::left_transposed;
       made.result = computed(gradients.result);
     }
     made.fills = memory_.list(fills);
@@ -811,54 +812,6 @@ class Translator {
 };
 
 }  // namespace
-
-Origin origin_of(const Schedule& schedule, const ddpsim::Task& task) {
-  Origin origin;
-  switch (traits_of(task.operation).pass) {
-    case OperationTraits::Pass::forward:
-      origin.pass = Pass::forward;
-      break;
-    case OperationTraits::Pass::backward:
-      origin.pass = Pass::backward;
-      break;
-    case OperationTraits::Pass::optimizer:
-      origin.pass = Pass::optimizer;
-      break;
-    case OperationTraits::Pass::none:
-      break;
-  }
-  switch (schedule.work_of(task).message) {
-    case Message::gradients:
-    case Message::sparse_shape:
-    case Message::sparse_indices:
-    case Message::sparse_values:
-      break;
-    case Message::buffers:
-      origin.purpose = Purpose::buffers;
-      break;
-    case Message::parameters:
-      origin.purpose = Purpose::parameters;
-      break;
-    case Message::own:
-      origin.purpose = Purpose::network;
-      break;
-    case Message::bucket_indices:
-    case Message::bucket_lengths:
-    case Message::used_map:
-    case Message::active_ranks:
-    case Message::early_end:
-    case Message::buffer_source:
-    case Message::will_sync:
-      origin.purpose = Purpose::note;
-      break;
-  }
-  if (task.step != nobody && !is_collective(task.operation)) origin.purpose = Purpose::hook;
-  origin.layer = task.layer;
-  origin.kernel = task.kernel;
-  origin.parameter = task.parameter;
-  origin.group = task.bucket;
-  return origin;
-}
 
 Job job_of(const Schedule& schedule, const StepWorks& works) {
   return Translator(schedule, works).run();

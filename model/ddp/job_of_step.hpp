@@ -17,7 +17,4 @@ namespace ddpsim::program {
 /// schedule that no step has.
 Job job_of(const Schedule& schedule, const StepWorks& works);
 
-/// Where a task of a schedule comes from.
-Origin origin_of(const Schedule& schedule, const ddpsim::Task& task);
-
 }  // namespace ddpsim::program

@@ -32,14 +32,14 @@ struct Call {
   std::int32_t index = nobody;  ///< of the parameter, or of the user's hook
   Operands reads{};
 };
+/// How the operands of a product lie in memory, row by row: as they are multiplied, or one of them
+/// transposed.
+enum class Layout : std::uint8_t { plain, left_transposed, right_transposed };
 /// A kernel of the network, of the shape that its work has. Its operands are made from `seed` and
 /// the micro-batch.
 struct Compute {
-  /// How a product's operands lie in memory, each row by row: left as it is multiplied or
-  /// transposed, then right.
-  enum class Layout : std::uint8_t { nn, nt, tn };
   std::uint32_t seed = 0;
-  Layout layout = Layout::nn;
+  Layout layout = Layout::plain;
   Slice weight{};    ///< that it multiplies with; empty: none, or one that is made from the seed
   Slice result{};    ///< where its product goes; empty: nobody reads it
   Operands fills{};  ///< gradients that it writes beside its own work
@@ -73,7 +73,6 @@ struct Pack {
 };
 /// to = left right, of m x k and k x n; one of the two may be transposed.
 struct Multiply {
-  enum class Layout : std::uint8_t { plain, left_transposed, right_transposed };
   Slice to{}, left{}, right{};
   std::int64_t m = 0, n = 0, k = 0;
   Layout layout = Layout::plain;

@@ -38,23 +38,28 @@ class Passing {
 
 }  // namespace
 
+std::vector<TaskTimes> times_of(const Schedule& schedule, const program::Program& program,
+                                const std::vector<TaskTimes>& of_program) {
+  std::vector<TaskTimes> times(schedule.tasks.size());
+  std::vector<bool> done(times.size(), false);
+  for (std::size_t place = 0; place < of_program.size(); ++place) {
+    const std::uint32_t task = program.tasks[place].deed;
+    if (task >= times.size()) continue;  // a host's wait, which is part of the next task
+    times[task] = of_program[place];
+    done[task] = true;
+  }
+  if (std::ranges::find(done, false) != done.end()) Passing(schedule, times).fill(done);
+  return times;
+}
+
 Timeline timeline_of(const Schedule& schedule, const program::Job& job, const JobTimeline& timeline,
                      std::span<const std::size_t> ranks) {
-  const bool different = job.programs.size() > 1;
   Timeline result;
   result.end = timeline.end;
   for (const std::size_t each : ranks) {
     const RankOfJob rank(job, timeline, each);
     if (result.details.empty() && rank.details != nullptr) result.details = *rank.details;
-    std::vector<TaskTimes>& times = result.ranks.emplace_back(schedule.tasks.size());
-    std::vector<bool> done(different ? times.size() : 0, false);
-    for (std::size_t place = 0; place < rank.times.size(); ++place) {
-      const std::uint32_t task = rank.program.tasks[place].deed;
-      if (task >= times.size()) continue;  // a host's wait, which is part of the next task
-      times[task] = rank.times[place];
-      if (different) done[task] = true;
-    }
-    if (different) Passing(schedule, times).fill(done);
+    result.ranks.push_back(times_of(schedule, rank.program, rank.times));
   }
   return result;
 }

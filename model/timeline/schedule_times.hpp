@@ -2,15 +2,19 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "model/schedule/schedule.hpp"
 #include "model/timeline/job_timeline.hpp"
 
 namespace ddpsim {
 
-/// The timeline of a step's job as one of its schedule: of each of `ranks`, in their order, the
-/// times of the schedule's tasks. Of a task that another rank does a rank has the moment at which
-/// it could have begun.
+/// The times of a schedule's tasks, of a rank that did them by a program of the schedule's job. Of
+/// a task that another rank does a rank has the moment at which it could have begun.
+std::vector<TaskTimes> times_of(const Schedule& schedule, const program::Program& program,
+                                const std::vector<TaskTimes>& of_program);
+
+/// The timeline of a step's job as one of its schedule: of each of `ranks`, in their order.
 Timeline timeline_of(const Schedule& schedule, const program::Job& job, const JobTimeline& timeline,
                      std::span<const std::size_t> ranks);
 

@@ -105,7 +105,7 @@ BENCHMARK(engine_events)->Unit(benchmark::kMillisecond);
 
 /// One cs336-xl `bucketed` step, as a tuner would ask for it: works are found once, the rest is per
 /// call.
-void build_and_simulate_xl(benchmark::State& state) {
+void plan_and_simulate_xl(benchmark::State& state) {
   const Scenario scenario = read_scenario(xl_scenario);
   const StepModel model = model_of(scenario);
   const Training training = with(scenario, Strategy::bucketed);
@@ -117,7 +117,7 @@ void build_and_simulate_xl(benchmark::State& state) {
   }
   state.counters["tasks"] = static_cast<double>(tasks);
 }
-BENCHMARK(build_and_simulate_xl)->Unit(benchmark::kMicrosecond);
+BENCHMARK(plan_and_simulate_xl)->Unit(benchmark::kMicrosecond);
 
 /// The schedule of such a step, with its costs.
 void build_xl(benchmark::State& state) {

@@ -261,24 +261,25 @@ TEST_CASE(
     "a naive row alone that is far from the laws is noted, unless it tells communication apart",
     "[tools][run]") {
   const Scratch scratch;
-  const auto said = [&](const std::string& row) {
+  const auto said = [&](const std::string& rows, const std::string& more = "") {
     const std::string file = scratch
                                  .write("s.yaml",
                                         "name: s\nworkload: {model: resnet50, batch: 32}\n"
                                         "cluster: {system: dgx-h100}\ncompare: [bucketed]\n"
                                         "measured: {rows: [" +
-                                            row + "]}\n")
+                                            rows + "]" + more + "}\n")
                                  .string();
     const Outcome outcome = ddpsim({"run", file, "--wide"});
-    CAPTURE(row, outcome.err);
+    CAPTURE(rows, more, outcome.err);
     REQUIRE(outcome.code == 0);
     return outcome.out + outcome.err;
   };
   const std::string far = "is far from the laws: a host, a network or links that differ";
   CHECK_THAT(said("{strategy: naive, step: 400 ms}"), Catch::Contains(far));
   CHECK_THAT(said("{strategy: naive, step: 400 ms, communication: 5 ms}"), !Catch::Contains(far));
-  CHECK_THAT(said("{strategy: naive, step: 400 ms}, {strategy: none, step: 390 ms}"),
-             Catch::Contains(far));  // only calibrate_on's are fitted
+  const std::string both = "{strategy: naive, step: 400 ms}, {strategy: none, step: 390 ms}";
+  CHECK_THAT(said(both), !Catch::Contains(far));  // computation is that of none
+  CHECK_THAT(said(both, ", calibrate_on: [naive]"), Catch::Contains(far));
 }
 
 TEST_CASE("the flag --laws-only leaves the measured rows aside", "[tools][run]") {

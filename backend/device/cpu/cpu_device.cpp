@@ -57,25 +57,23 @@ void scale(const Piece& to, const Piece& from, float factor, std::size_t ranks) 
   });
 }
 
+GemmLayout gemm_layout(Layout layout) {
+  switch (layout) {
+    case Layout::plain:
+      break;
+    case Layout::left_transposed:
+      return GemmLayout::tn;
+    case Layout::right_transposed:
+      return GemmLayout::nt;
+  }
+  return GemmLayout::nn;
+}
+
 /// Reads and writes `traffic` bytes, half each.
 void stream(std::int64_t traffic, const float* from, float* to, std::int64_t most) {
   for (std::int64_t left = traffic / 8; left > 0; left -= most) {
     const std::int64_t count = std::min(left, most);
     for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] * 0.5F + 1.0F;
-  }
-}
-
-/// Reads and writes `traffic` bytes of the values, from their beginning again as often as it takes;
-/// the values stay as they are.
-void touch(const Values& values, std::int64_t traffic) {
-  volatile float opaque = 1;
-  const float one = opaque;
-  const std::span<std::byte> bytes = values.bytes();
-  const auto pass = 2 * static_cast<std::int64_t>(bytes.size());
-  const std::size_t element = bytes.size() / std::max<std::size_t>(1, values.size());
-  for (; pass > 0 && traffic > 0; traffic -= pass) {
-    const auto count = static_cast<std::size_t>(std::min(traffic, pass)) / (2 * element);
-    scale_by(values.part(0, count), one);
   }
 }
 
@@ -189,18 +187,8 @@ class CpuActions {
   void operator()(const Multiply& action) {
     const InFull to(values_of(at(action.to))), left(values_of(at(action.left))),
         right(values_of(at(action.right)));
-    GemmLayout layout = GemmLayout::nn;
-    switch (action.layout) {
-      case Multiply::Layout::plain:
-        break;
-      case Multiply::Layout::left_transposed:
-        layout = GemmLayout::tn;
-        break;
-      case Multiply::Layout::right_transposed:
-        layout = GemmLayout::nt;
-        break;
-    }
-    gemm(layout, action.m, action.n, action.k, left.data(), right.data(), to.data());
+    gemm(gemm_layout(action.layout), action.m, action.n, action.k, left.data(), right.data(),
+         to.data());
     to.put_back();
   }
 
@@ -310,17 +298,7 @@ class CpuActions {
     const bool reads = !compute.weight.empty();
     const float* right = reads ? floats(at(compute.weight)).data() : operands.at(seed + 1);
     float* result = compute.result.empty() ? operands.scratch() : floats(at(compute.result)).data();
-    GemmLayout layout = GemmLayout::nn;
-    switch (compute.layout) {
-      case Compute::Layout::nn:
-        break;
-      case Compute::Layout::nt:
-        layout = GemmLayout::nt;
-        break;
-      case Compute::Layout::tn:
-        layout = GemmLayout::tn;
-        break;
-    }
+    const GemmLayout layout = gemm_layout(compute.layout);
     for (std::int64_t b = 0; b < g.batch; ++b)
       gemm(layout, g.m, g.n, g.k, left + b * g.m * g.k, right + (reads ? 0 : b * g.k * g.n),
            result + b * g.m * g.n);

@@ -286,7 +286,7 @@ inline Job power_sgd() {
                                         .m = 4,
                                         .n = 1,
                                         .k = 3,
-                                        .layout = Multiply::Layout::left_transposed});
+                                        .layout = Layout::left_transposed});
   const auto q_sum = job.add(n, sum(q), {back});
   job.add(a, Scale{.to = job.all(q), .from = job.all(q), .mean_over = world}, {q_sum});
   job.add(a, Multiply{.to = job.all(m),
@@ -295,7 +295,7 @@ inline Job power_sgd() {
                       .m = 3,
                       .n = 4,
                       .k = 1,
-                      .layout = Multiply::Layout::right_transposed});
+                      .layout = Layout::right_transposed});
   const auto kept = job.add(
       a, Combine{.to = job.all(error), .left = job.all(input), .right = job.all(b), .b = -1});
   job.add(c, Wait{}, {kept});

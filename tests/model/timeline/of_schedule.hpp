@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/ddp/job_of_step.hpp"
+#include "model/ddp/task_origin.hpp"
 #include "model/timeline/breakdown.hpp"
 #include "model/timeline/busy_overlap.hpp"
 #include "model/timeline/ddp_statistics.hpp"

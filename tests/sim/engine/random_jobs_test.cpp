@@ -102,7 +102,7 @@ std::string difference(const program::Job& job, const JobCosts& costs, Duration 
 }  // namespace
 
 TEST_CASE("jobs over groups, stages and streams take the times of the slow solver, to the tick",
-          "[sim][run_job][properties]") {
+          "[sim][simulate][properties]") {
   Dice dice(79);
   int stuck = 0;
   for (std::uint64_t seed = 1; seed <= 600; ++seed) {
@@ -118,7 +118,7 @@ TEST_CASE("jobs over groups, stages and streams take the times of the slow solve
 }
 
 TEST_CASE("beside each other their kernels and collectives are as slow as the slow solver's",
-          "[sim][run_job][properties]") {
+          "[sim][simulate][properties]") {
   // The engine rounds by half a tick at every change of rate, which factors up to 6 of links that
   // are shared make larger.
   Dice dice(83);

@@ -87,7 +87,7 @@ class Grid {
 
 }  // namespace
 
-TEST_CASE("ranks that do the same are simulated once, to the tick", "[sim][run_job]") {
+TEST_CASE("ranks that do the same are simulated once, to the tick", "[sim][simulate]") {
   Dice dice(5);
   for (int round = 0; round < 120; ++round) {
     const int rows = dice.between(1, 4), columns = dice.between(1, 4);
@@ -112,7 +112,7 @@ TEST_CASE("ranks that do the same are simulated once, to the tick", "[sim][run_j
   }
 }
 
-TEST_CASE("131072 ranks in rows of 8, of which 20 are slow, are few classes", "[sim][run_job]") {
+TEST_CASE("131072 ranks in rows of 8, of which 20 are slow, are few classes", "[sim][simulate]") {
   Dice dice(9);
   Grid grid(16384, 8);
   grid.add_random(dice, 60);
@@ -123,7 +123,7 @@ TEST_CASE("131072 ranks in rows of 8, of which 20 are slow, are few classes", "[
   CHECK(timeline.classes.size() == 4);
 }
 
-TEST_CASE("a group waits for its own ranks alone", "[sim][run_job]") {
+TEST_CASE("a group waits for its own ranks alone", "[sim][simulate]") {
   Grid grid(2, 2);
   const std::uint32_t kernel = grid.add(0, 100us), row = grid.add(1, 10us, {kernel});
   const JobTimeline timeline = simulate(grid.job, grid.priced({0}, false));
@@ -137,7 +137,7 @@ TEST_CASE("a group waits for its own ranks alone", "[sim][run_job]") {
   CHECK(end(3) == 112us);
 }
 
-TEST_CASE("a send meets its receive, and stages wait for each other", "[sim][run_job]") {
+TEST_CASE("a send meets its receive, and stages wait for each other", "[sim][simulate]") {
   // Three stages, a kernel of 10 us in each; what is sent takes 3 us.
   Job job;
   job.streams = {{.name = "host"}, {.name = "compute"}, {"receive", true}, {"send", true}};
@@ -182,7 +182,7 @@ TEST_CASE("a send meets its receive, and stages wait for each other", "[sim][run
   CHECK(last[1].end - Instant{} == 36us);
 }
 
-TEST_CASE("a kernel waits for the all-reduce before it on its stream", "[sim][run_job]") {
+TEST_CASE("a kernel waits for the all-reduce before it on its stream", "[sim][simulate]") {
   for (const std::uint8_t lanes : {1, 2}) {
     CAPTURE(static_cast<int>(lanes));
     Grid grid(1, 2);
@@ -196,7 +196,7 @@ TEST_CASE("a kernel waits for the all-reduce before it on its stream", "[sim][ru
   }
 }
 
-TEST_CASE("jobs that cannot be simulated are refused", "[sim][run_job]") {
+TEST_CASE("jobs that cannot be simulated are refused", "[sim][simulate]") {
   Grid grid(1, 2);
   grid.add(1, 10us);
   const JobCosts costs = grid.priced({}, false);

@@ -1,6 +1,6 @@
 #pragma once
 
-// The contract of run_job.hpp, acted out as literally as possible: every rank by itself, no queue,
+// The contract of simulate.hpp, acted out as literally as possible: every rank by itself, no queue,
 // no events, no clock that runs ahead. At every moment all that can begin or end does, by asking
 // every task of every rank again; then everything in progress advances, in real numbers, to the
 // nearest moment at which something can change. Cost: O(tasks) moments of O(tasks^2) questions.
