@@ -29,6 +29,7 @@ using program::Call;
 using program::Collective;
 using program::Meet;
 using program::Pause;
+using program::Plugin;
 using program::Receive;
 using program::Send;
 using program::Task;
@@ -142,9 +143,11 @@ void Walk::do_on_host(std::uint32_t index, TaskTimes& times) {
   });
 }
 
-/// Where other threads compute for a task, this one's processor says nothing of it.
+/// Where other threads may compute for a task, this one's processor says nothing of it.
 bool Walk::by_processor(const Action& action) const {
-  return options_.by_processor && !std::holds_alternative<Call>(action) &&
+  const auto* code = std::get_if<Plugin>(&action);
+  const bool is_users = code != nullptr && code->what == Plugin::What::gradient;
+  return options_.by_processor && !is_users && !std::holds_alternative<Call>(action) &&
          !std::holds_alternative<Pause>(action);
 }
 

@@ -36,7 +36,7 @@ class GlooBackend : public Backend {
         connection_(rendezvous, rank, ranks, interface_, timeout),
         in_turns_(beside_others()),
         job_memory_(rank, host_memory().count / ranks),
-        device_(rank) {
+        device_(rank, plugins) {
     // The connection's threads have started by now.
     take_role(in_turns_ ? Role::computation_in_turns : Role::computation);
   }
@@ -71,7 +71,7 @@ class GlooBackend : public Backend {
     optimizer_ = optimizer;
     job_memory_.forget();
     job_gradients_.clear();
-    device_.forget();
+    device_.load(workload);
   }
 
   RankRun run(const Schedule& schedule, const RunOptions& options) override {

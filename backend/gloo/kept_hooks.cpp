@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "backend/gloo/plugin_comm_hook.hpp"
+#include "backend/plugin/comm_hook_call.hpp"
 
 namespace ddpsim {
 namespace {
@@ -33,8 +33,19 @@ HookData* KeptHooks::of(const Schedule& schedule) {
   for (const Kept& each : kept_)
     if (each.hook_state == schedule.hook_state && each.buckets == buckets) return each.data.get();
   auto data = std::make_unique<HookData>(schedule.hook_seed, rank_, ranks_);
-  if (const auto code = plugin_of(schedule))
-    data->set_plugin(plugin_comm_hook(plugins_, code->name, code->payload, ranks_));
+  if (const auto code = plugin_of(schedule)) {
+    (plugins_ != nullptr ? *plugins_ : Plugins()).check_comm_hook(code->name, code->payload);
+    data->set_plugin({[this, name = code->name](const float* bucket, std::int64_t count,
+                                                std::span<std::byte> payload) {
+                        const auto size = static_cast<std::size_t>(count);
+                        call_before(*plugins_, name, {bucket, size}, ranks_, payload);
+                      },
+                      [this, name = code->name](float* bucket, std::int64_t count,
+                                                std::span<const std::byte> payload) {
+                        const auto size = static_cast<std::size_t>(count);
+                        call_after(*plugins_, name, payload, ranks_, {bucket, size});
+                      }});
+  }
   kept_.push_back({schedule.hook_state, std::move(buckets), std::move(data)});
   return kept_.back().data.get();
 }

@@ -7,7 +7,7 @@
 
 #include "backend/gloo/chunk_pool.hpp"
 #include "backend/gloo/memory.hpp"
-#include "backend/gloo/plugin_gradient_hook.hpp"
+#include "backend/plugin/gradient_hook_call.hpp"
 #include "backend/plugin/plugins.hpp"
 #include "model/schedule/schedule.hpp"
 #include "model/workload/workload.hpp"

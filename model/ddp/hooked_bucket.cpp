@@ -234,11 +234,17 @@ Action HookedBucket::action_of(const CommStep& step) {
       return update_;
     case CommAction::plugin_before: {
       const Operands reads = memory_.list({data_});
-      return Plugin{.index = index_, .reads = reads, .writes = memory_.list({payload_})};
+      return Plugin{.what = Plugin::What::before,
+                    .code = memory_.label(step.code),
+                    .reads = reads,
+                    .writes = memory_.list({payload_})};
     }
     case CommAction::plugin_after: {
-      const Operands reads = memory_.list({payload_});
-      return Plugin{.index = index_, .reads = reads, .writes = memory_.list({data_})};
+      const Operands reads = memory_.list({payload_, data_});
+      return Plugin{.what = Plugin::What::after,
+                    .code = memory_.label(step.code),
+                    .reads = reads,
+                    .writes = memory_.list({data_})};
     }
     case CommAction::reduce:
     case CommAction::reduce_small:

@@ -15,11 +15,9 @@ struct JobMemory {
 
   Slice add(std::string_view name, std::int32_t index, Holds holds, DType type,
             std::int64_t elements, Life life = Life::step, Start start = Start::undefined) {
-    auto label = std::ranges::find(job.labels, name);
-    if (label == job.labels.end()) label = job.labels.emplace(job.labels.end(), name);
     job.buffers.push_back({.holds = holds,
                            .index = index,
-                           .name = static_cast<std::int16_t>(label - job.labels.begin()),
+                           .name = label(name),
                            .type = type,
                            .elements = elements,
                            .life = life,
@@ -30,6 +28,12 @@ struct JobMemory {
   Slice bytes(std::string_view name, std::int32_t index, Holds holds, Bytes size,
               Life life = Life::step, Start start = Start::undefined) {
     return add(name, index, holds, DType::fp8_e4m3, size.count, life, start);
+  }
+  /// The number of a label.
+  std::int16_t label(std::string_view text) {
+    auto label = std::ranges::find(job.labels, text);
+    if (label == job.labels.end()) label = job.labels.emplace(job.labels.end(), text);
+    return static_cast<std::int16_t>(label - job.labels.begin());
   }
   Operands list(const std::vector<Slice>& slices) { return job.own.add(slices); }
 };

@@ -49,6 +49,51 @@ class Places {
   std::vector<std::uint32_t> places_, begins_{0};
 };
 
+/// The gradients of a micro-batch, of which the user's code may read those that are complete, but
+/// for what is being reduced.
+class CompleteGradients {
+ public:
+  CompleteGradients() = default;
+  /// In the order in which they become complete; none of them is yet.
+  CompleteGradients(JobMemory& memory, const std::vector<Slice>& gradients)
+      : listed_(memory.list(gradients)), taken_(gradients.size(), false) {
+    listed_.count = 0;
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      places_[{gradients[i].buffer, gradients[i].begin}] = i;
+  }
+
+  /// So many more are.
+  void add(std::size_t more) { listed_.count += static_cast<std::uint32_t>(more); }
+  /// It is being reduced, if it is one of them.
+  void take(const Slice& gradient) {
+    const auto place = places_.find({gradient.buffer, gradient.begin});
+    if (place == places_.end()) return;
+    taken_[place->second] = any_taken_ = true;
+    while (first_left_ < taken_.size() && taken_[first_left_]) ++first_left_;
+  }
+
+  Operands listed() const { return listed_; }
+  Operands readable(JobMemory& memory) const {
+    if (!any_taken_) return listed_;
+    std::vector<Slice> left;
+    for (std::size_t i = first_left_; i < listed_.count; ++i)
+      if (!taken_[i]) left.push_back(memory.job.own.of(listed_)[i]);
+    return memory.list(left);
+  }
+
+ private:
+  Operands listed_;
+  std::map<std::pair<BufferId, std::int64_t>, std::size_t> places_;
+  std::vector<bool> taken_;
+  bool any_taken_ = false;
+  std::size_t first_left_ = 0;
+};
+
+bool has_plugins(const Schedule& schedule) {
+  return std::ranges::any_of(
+      schedule.hooks, [](const UserHook& hook) { return hook.kind == UserHookKind::plugin; });
+}
+
 /// Does a comm hook update parameters while backward still computes?
 bool updates_in_backward(const Schedule& schedule) {
   return std::ranges::any_of(schedule.buckets, [](const Bucket& bucket) {
@@ -78,8 +123,9 @@ class Translator {
     job_.own.deeds.reserve(schedule_.tasks.size() + 1);
     for (std::uint32_t t = 0; t < schedule_.tasks.size(); ++t) {
       const ddpsim::Task& task = schedule_.tasks[t];
-      if (task.micro_batch != micro_batch_) begin_micro_batch(task.micro_batch);
+      if (t == 0 || task.micro_batch != micro_batch_) begin_micro_batch(task.micro_batch);
       job_.own.deeds.push_back({action_of(t, task), origin_of(schedule_, task)});
+      if (has_plugins_) note_complete(task);
     }
     wait_ = static_cast<std::uint32_t>(job_.own.deeds.size());
     job_.own.deeds.push_back({Wait{}, {}});
@@ -427,6 +473,33 @@ class Translator {
       if (sent_[i]) where_[i] = slots_[i];
     sent_.assign(sent_.size(), false);
     micro_batch_ = micro_batch;
+    if (has_plugins_) list_gradients();
+  }
+
+  // --- What the user's code may read ---------------------------------------------------------------
+
+  /// The gradients of this micro-batch in the order in which they become complete.
+  void list_gradients() {
+    std::vector<Slice> gradients;
+    for (const ddpsim::Task& task : schedule_.tasks)
+      if (task.operation == Operation::backward && task.micro_batch == micro_batch_)
+        for (const std::int32_t each : completed_by(task)) gradients.push_back(computed(each));
+    complete_ = CompleteGradients(memory_, gradients);
+  }
+
+  const std::vector<std::int32_t>& completed_by(const ddpsim::Task& backward) const {
+    return works_.layers[at(backward.layer)].completes[at(backward.kernel)];
+  }
+
+  /// A backward kernel completes gradients, and what is sent where it lies is not to be read. Later
+  /// micro-batches compute theirs elsewhere.
+  void note_complete(const ddpsim::Task& task) {
+    if (task.operation == Operation::backward) complete_.add(completed_by(task).size());
+    const bool sends =
+        task.bucket != nobody && (is_collective(task.operation) || task.step != nobody);
+    if (!sends || micro_batch_ > 0) return;
+    for (const std::int32_t each : schedule_.buckets[at(task.bucket)].parameters)
+      if (where_[at(each)] == slots_[at(each)]) complete_.take(slots_[at(each)]);
   }
 
   /// Where the gradient of this micro-batch is computed.
@@ -773,10 +846,13 @@ class Translator {
                        .b = static_cast<float>(hook.value)};
       case UserHookKind::record:
         return Call{.what = Call::What::user, .index = task.user_hook};
-      case UserHookKind::plugin: {
-        const Operands both = memory_.list(group);
-        return Plugin{.index = task.user_hook, .reads = both, .writes = both};
-      }
+      case UserHookKind::plugin:
+        return Plugin{.code = memory_.label(hook.plugin),
+                      .parameter = task.parameter,
+                      .weight = weights_[at(task.parameter)],
+                      .complete = complete_.listed(),
+                      .reads = complete_.readable(memory_),
+                      .writes = memory_.list({first})};
       case UserHookKind::chunks:
         break;
     }
@@ -794,6 +870,8 @@ class Translator {
   std::vector<Copies> copies_;  ///< [micro-batch]
   std::int16_t micro_batch_ = 0;
   bool updates_in_backward_ = updates_in_backward(schedule_);
+  bool has_plugins_ = has_plugins(schedule_);
+  CompleteGradients complete_;
 
   // [parameter]
   std::vector<Slice> weights_, gradients_, fresh_;

@@ -124,9 +124,20 @@ struct Noise {
   double deviation = 0;
   std::uint64_t seed = 0;
 };
-/// The user's code on memory.
+/// The user's own code on memory.
 struct Plugin {
-  std::int32_t index = nobody;  ///< of the user's hook, or of the comm hook's code
+  enum class What : std::uint8_t {
+    gradient,  ///< a hook: changes the gradient of a parameter
+    before,    ///< a comm hook's: makes of a bucket what is summed over ranks
+    after,     ///< and of the sum the bucket
+  };
+  What what = What::gradient;
+  std::int16_t code = 0;            ///< index into Job::labels: the name that it has there
+  std::int32_t parameter = nobody;  ///< of a gradient
+  Slice weight{};                   ///< that parameter
+  /// Gradients that are complete. The code may read those of them that are among `reads`: the
+  /// others are being reduced where they lie.
+  Operands complete{};
   Operands reads{}, writes{};
 };
 /// Reads and writes memory, and changes nothing.

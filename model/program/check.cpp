@@ -397,6 +397,9 @@ class IndexChecker {
       for (const Operands& operands : ranges_of(deed.action))
         if (std::uint64_t{operands.begin} + operands.count > actions.slices.size())
           refuse("operands beyond the list of slices");
+      if (const auto* plugin = std::get_if<Plugin>(&deed.action);
+          plugin != nullptr && (plugin->code < 0 || at(plugin->code) >= job_.labels.size()))
+        refuse("the user's code has a name that is none of the job's labels");
       const Accesses accesses = accesses_of(deed.action, actions);
       for (const Slice& slice : accesses.reads) check_slice(slice);
       for (const Slice& slice : accesses.writes) check_slice(slice);
@@ -446,7 +449,8 @@ class IndexChecker {
     if (const auto* compute = std::get_if<Compute>(&action)) return {compute->fills};
     if (const auto* pack = std::get_if<Pack>(&action)) return {pack->to, pack->from};
     if (const auto* clip = std::get_if<Clip>(&action)) return {clip->gradients};
-    if (const auto* plugin = std::get_if<Plugin>(&action)) return {plugin->reads, plugin->writes};
+    if (const auto* plugin = std::get_if<Plugin>(&action))
+      return {plugin->complete, plugin->reads, plugin->writes};
     if (const auto* update = std::get_if<Update>(&action))
       return {update->parameters, update->gradients, update->state};
     return {};

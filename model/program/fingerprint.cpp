@@ -57,7 +57,10 @@ class Hash : public ValueHash<Hash> {
   void add(const Spread& spread) { add(spread.to, spread.pairs, spread.of); }
   void add(const Clip& clip) { add(clip.gradients, clip.norm); }
   void add(const Noise& noise) { add(noise.to, noise.from, noise.deviation, noise.seed); }
-  void add(const Plugin& plugin) { add(plugin.index, plugin.reads, plugin.writes); }
+  void add(const Plugin& plugin) {
+    add(plugin.what, plugin.code, plugin.parameter, plugin.weight, plugin.complete);
+    add(plugin.reads, plugin.writes);
+  }
   void add(const Touch& touch) { add(touch.what); }
   void add(const Update& update) {
     add(update.optimizer, update.parameters, update.gradients, update.state);

@@ -73,6 +73,7 @@ class Accessor {
     write(noise.to);
   }
   void operator()(const Plugin& plugin) {
+    read(plugin.weight);
     read(plugin.reads);
     write(plugin.writes);
   }

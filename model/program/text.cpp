@@ -99,6 +99,8 @@ std::string rest_of(const Job& job, const Action& action) {
     return fmt::format(" in {}{}{}{}", name_of_communicator(job, collective->communicator), root,
                        reduction, collective->unawaited ? ", not awaited" : "");
   }
+  if (const auto* plugin = std::get_if<Plugin>(&action))
+    return fmt::format(" by \"{}\"", label_of(job, plugin->code));
   if (const auto* send = std::get_if<Send>(&action))
     return fmt::format(" to {} of {}", send->peer, name_of_communicator(job, send->communicator));
   if (const auto* receive = std::get_if<Receive>(&action))

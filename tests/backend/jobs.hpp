@@ -5,6 +5,7 @@
 
 #include "backend/run/job.hpp"
 #include "model/ddp/build_schedule.hpp"
+#include "model/ddp/job_of_step.hpp"
 #include "model/workload/architecture.hpp"
 
 namespace ddpsim {
@@ -29,6 +30,10 @@ struct SmallJob {
 
   Schedule schedule(Training training) const {
     return build_schedule(StepWorks(workload, cluster, optimizer), training);
+  }
+  /// The step of a schedule of this job, as a job.
+  program::Job step(const Schedule& schedule) const {
+    return program::job_of(schedule, StepWorks(workload, cluster, optimizer));
   }
   Schedule schedule(Strategy strategy) const {
     Training training;

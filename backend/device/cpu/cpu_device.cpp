@@ -13,6 +13,7 @@
 #include "backend/cpu/gemm.hpp"
 #include "backend/device/cpu/noise.hpp"
 #include "backend/device/cpu/optimizer_update.hpp"
+#include "backend/device/cpu/piece_values.hpp"
 
 namespace ddpsim {
 
@@ -21,16 +22,6 @@ using execute::Doing;
 using execute::Piece;
 
 namespace {
-
-std::span<float> floats(const Piece& piece) {
-  return {reinterpret_cast<float*>(piece.data), static_cast<std::size_t>(piece.count)};
-}
-
-Values values_of(const Piece& piece) {
-  if (size_of(piece.type) == Bytes{4}) return Values(floats(piece));
-  return {piece.type,
-          {reinterpret_cast<std::uint16_t*>(piece.data), static_cast<std::size_t>(piece.count)}};
-}
 
 /// to = factor x from / ranks, the division only where ranks > 0.
 void scale(const Piece& to, const Piece& from, float factor, std::size_t ranks) {
@@ -91,9 +82,8 @@ class CpuActions {
   void operator()(const Collective&) {}
   void operator()(const Send&) {}
   void operator()(const Receive&) {}
-  // What only takes the host time, and what `refusal` refuses.
+  // What only takes the host time.
   void operator()(const Call&) {}
-  void operator()(const Plugin&) {}
 
   void operator()(const Compute& compute) {
     const Work& work = doing_.work();
@@ -259,6 +249,8 @@ class CpuActions {
               noise_stream(noise.seed, doing_.memory.rank(), doing_.task.micro_batch));
   }
 
+  void operator()(const Plugin& plugin) { device_.user_code_.run(doing_, plugin); }
+
   void operator()(const Touch& action) {
     const Piece what = at(action.what);
     if (!what.empty() && (size_of(what.type) == Bytes{4} || size_of(what.type) == Bytes{2}))
@@ -324,6 +316,12 @@ class CpuActions {
   CpuDevice& device_;
   const Doing& doing_;
 };
+
+void CpuDevice::load(const Workload& workload) {
+  user_code_.load(workload);
+  updates_ = 0;
+  seeds_.clear();
+}
 
 void CpuDevice::begin(const Job& job, std::size_t program) {
   operands_.reserve(job);

@@ -8,6 +8,7 @@
 
 #include "backend/comm_hooks/torch_random.hpp"
 #include "backend/device/cpu/kernel_operands.hpp"
+#include "backend/device/cpu/user_code.hpp"
 #include "backend/execute/device.hpp"
 
 namespace ddpsim {
@@ -19,7 +20,13 @@ namespace ddpsim {
 /// takes that much of the thread's time on a processor.
 class CpuDevice : public execute::Device {
  public:
-  explicit CpuDevice(int rank) : operands_(rank) {}
+  /// `plugins`: the user's own code, or null; it must outlive this object.
+  explicit CpuDevice(int rank, const Plugins* plugins = nullptr)
+      : operands_(rank), user_code_(plugins) {}
+
+  /// Jobs are of this workload from now on. Updates made and numbers drawn so far are forgotten.
+  /// `workload` must outlive its jobs.
+  void load(const Workload& workload);
 
   std::string refusal(const program::Job& job, const program::Task& task) const override;
   void begin(const program::Job& job, std::size_t program) override;
@@ -31,16 +38,12 @@ class CpuDevice : public execute::Device {
 
   /// What kernels read besides buffers.
   const KernelOperands& operands() const { return operands_; }
-  /// Updates made and numbers drawn so far are forgotten.
-  void forget() {
-    updates_ = 0;
-    seeds_.clear();
-  }
 
  private:
   friend class CpuActions;
 
   KernelOperands operands_;
+  UserCode user_code_;
   bool has_update_ = false;  ///< this rank's program
   int updates_ = 0;          ///< rounds with one so far
   std::atomic<std::int64_t> overflows_{0};

@@ -12,6 +12,7 @@
 #include "backend/comm_hooks/quantization.hpp"
 #include "backend/device/cpu/cpu_device.hpp"
 #include "backend/device/cpu/optimizer_update.hpp"
+#include "backend/device/cpu/piece_values.hpp"
 
 namespace ddpsim {
 
@@ -21,13 +22,10 @@ namespace {
 
 constexpr std::int64_t most_values = std::int64_t{1} << 40;  // of a matrix
 
-bool is_number(DType type) {
-  return type == DType::fp32 || type == DType::fp16 || type == DType::bf16;
-}
-
 class Refusal {
  public:
-  Refusal(const Job& job, const Task& task) : job_(job), task_(task) {}
+  Refusal(const Job& job, const Task& task, const UserCode& user_code)
+      : job_(job), task_(task), user_code_(user_code) {}
 
   std::string operator()(const Wait&) const { return ""; }
   std::string operator()(const Meet&) const { return ""; }
@@ -122,7 +120,9 @@ class Refusal {
     if (!wide(noise.to)) return "a CPU adds noise in fp32";
     return alike(noise.to, noise.from);
   }
-  std::string operator()(const Plugin&) const { return "a CPU is not told the user's code"; }
+  std::string operator()(const Plugin& plugin) const {
+    return user_code_.refusal(job_, job_.actions_of(task_), plugin);
+  }
   std::string operator()(const Touch&) const { return ""; }
   std::string operator()(const Update& update) const {
     const Actions& actions = job_.actions_of(task_);
@@ -195,12 +195,13 @@ class Refusal {
 
   const Job& job_;
   const Task& task_;
+  const UserCode& user_code_;
 };
 
 }  // namespace
 
 std::string CpuDevice::refusal(const Job& job, const Task& task) const {
-  return std::visit(Refusal(job, task), job.deed_of(task).action);
+  return std::visit(Refusal(job, task, user_code_), job.deed_of(task).action);
 }
 
 }  // namespace ddpsim

@@ -293,8 +293,10 @@ TEST_CASE("a job that cannot be done is refused in one line, before anything run
   CHECK_THAT(refused(unsaid.done({.what = Collectives::all_reduce}), 2),
              holds("does not say what to reduce by"));
   CollectiveJob drawn(2, both, 4, 4);
-  drawn.add(Plugin{.index = 0});
-  CHECK_THAT(refused(drawn.job, 2), holds("Plugin"));
+  const Operands all = drawn.job.own.add(std::vector<Slice>{drawn.from});
+  drawn.add(Plugin{.what = Plugin::What::before, .code = 1, .reads = all, .writes = all});
+  CHECK_THAT(refused(drawn.job, 2),
+             holds("the comm hook \"from\" is a plugin's: say --plugin LIBRARY"));
   CollectiveJob uneven(2, both, 4, 5);
   uneven.add(Scale{.to = uneven.to, .from = uneven.from});
   CHECK_THAT(refused(uneven.job, 2), holds("have not one size"));

@@ -50,7 +50,8 @@ Training with_decay(Training training) {
 
 /// The exit code of ranks that run the training both ways; 0: the same came of both, and `why` is
 /// empty, or the job was refused.
-int compare(const SmallJob& job, const Training& training, std::string& why) {
+int compare(const SmallJob& job, const Training& training, std::string& why,
+            const Plugins* plugins = nullptr) {
   const int ranks = job.cluster.ranks();
   Training alone = training;
   alone.strategy = Strategy::none;
@@ -62,7 +63,10 @@ int compare(const SmallJob& job, const Training& training, std::string& why) {
   std::vector<program::Job> jobs;
   for (const Schedule& each : once) jobs.push_back(program::job_of(each, works));
   std::vector<std::string> refused(static_cast<std::size_t>(ranks));
-  const int code = run_job(job_of(ranks), [&](Backend& rank) {
+  JobOptions options = job_of(ranks);
+  options.plugins = plugins;
+  const int code = run_job(options, [&](Backend& rank) {
+    rank.load(job.workload, job.optimizer);
     refused[static_cast<std::size_t>(rank.rank())] = rank.refusal(jobs.front());
     if (!refused[static_cast<std::size_t>(rank.rank())].empty()) return 0;
     const std::vector<Schedule> step{once[0]}, all(once);
@@ -161,6 +165,41 @@ TEST_CASE("two-level and hand-written comm hooks leave as jobs what they leave a
     levels.iteration = iteration;
     std::string why;
     CHECK(compare(job, levels, why) == 0);
+    CHECK(why == "");
+  }
+}
+
+TEST_CASE("the user's own code leaves as a job what it leaves as a schedule",
+          "[backend][gloo][jobs]") {
+  Plugins plugins;
+  plugins.load(DDPSIM_ODD_PLUGINS "odd.so");
+  const int ranks = GENERATE(2, 3);
+  const SmallJob job(ranks);
+  for (const Strategy strategy : all_strategies)
+    for (const bool view : {false, true})
+      for (const int micro_batches : {1, 2}) {
+        Training training = small_buckets();
+        training.strategy = strategy;
+        training.gradient_as_bucket_view = view;
+        training.micro_batches = micro_batches;
+        for (const char* name : {"half", "patient"}) {
+          UserHook& hook = training.hooks.emplace_back();
+          hook.kind = UserHookKind::plugin;
+          hook.plugin = name;
+          for (std::int32_t p = 0; p < 6; ++p) hook.groups.push_back({p});
+        }
+        std::string why;
+        CAPTURE(ranks, name_of(strategy), view, micro_batches);
+        CHECK(compare(job, training, why, &plugins) == 0);
+        CHECK(why == "");
+      }
+  for (const auto& [name, type] : {std::pair{"mean", DType::fp32}, {"nothing", DType::fp16}}) {
+    Training training = small_buckets(CommHookKind::plugin);
+    training.comm_hook.plugin = name;
+    training.comm_hook.plugin_type = type;
+    std::string why;
+    CAPTURE(ranks, name);
+    CHECK(compare(job, training, why, &plugins) == 0);
     CHECK(why == "");
   }
 }

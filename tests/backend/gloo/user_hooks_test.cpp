@@ -55,10 +55,10 @@ std::vector<Gradients> alone(const SmallJob& job, std::vector<UserHook> hooks,
   std::vector<Gradients> all(2);
   JobOptions options = job_of(2);
   options.plugins = plugins;
-  const Schedule schedule = job.schedule(training_of(std::move(hooks)));
+  const program::Job step = job.step(job.schedule(training_of(std::move(hooks))));
   REQUIRE(run_job(options, [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            rank.run(schedule);
+            rank.run(step);
             for (int p = 0; p < static_cast<int>(job.workload.parameters.size()); ++p)
               all[static_cast<std::size_t>(rank.rank())].push_back(rank.gradient(p));
             return 0;
@@ -194,7 +194,7 @@ TEST_CASE("every strategy ends with the mean of the hooked gradients",
                       reference_gradients(rank, job.workload, job.schedule(none), micro_batches);
                   const GradientReference without =
                       reference_gradients(rank, job.workload, job.schedule(bare), micro_batches);
-                  rank.run(without_updates(job.schedule(training)));
+                  rank.run(job.step(without_updates(job.schedule(training))));
                   if (!check_gradients(rank, job.workload, reference).good()) return 5;
                   // They did something.
                   return check_gradients(rank, job.workload, without).good() ? 6 : 0;
@@ -268,14 +268,14 @@ std::string ending(const SmallJob& job, const std::string& name, const Training&
   std::string why;
   Training training = settings;
   training.hooks = {plugin_hook(name, each_parameter(job.workload))};
-  const Schedule schedule = job.schedule(training);
+  const program::Job step = job.step(job.schedule(training));
   JobOptions options = job_of(2);
   options.plugins = plugins;
   options.timeout = std::chrono::seconds{2};
   run_job(options, [&](Backend& rank) {
     rank.load(job.workload, job.optimizer);
     try {
-      rank.run(schedule);
+      rank.run(step);
     } catch (const std::exception& problem) {
       const std::lock_guard lock(mutex);
       // The one that failed says so; the other may only see it go.
@@ -334,6 +334,8 @@ TEST_CASE("a gradient that is being reduced in place is not to be had", "[backen
   CHECK(readable(Strategy::naive));  // reduced after backward
   CHECK_FALSE(readable(Strategy::overlap));
   CHECK(readable(Strategy::bucketed));  // what is reduced is the bucket
+  CHECK_THAT(ending(job, "grasping", training_of({}, Strategy::overlap), &plugins),
+             Catch::Contains("4.weight, which is being reduced in place"));
 }
 
 TEST_CASE("a plugin's hook that fails or throws ends the step with one line",
@@ -360,12 +362,12 @@ TEST_CASE("a plugin's hook that calls exit ends the job as a failure and is name
     Plugins plugins;
     plugins.load(DDPSIM_ODD_PLUGINS "odd.so");
     Training training = training_of({plugin_hook("leaving", each_parameter(job.workload))});
-    const Schedule schedule = job.schedule(training);
+    const program::Job step = job.step(job.schedule(training));
     JobOptions options = job_of(2, backend);
     options.plugins = &plugins;
     _exit(run_job(options, [&](Backend& rank) {
       rank.load(job.workload, job.optimizer);
-      rank.run(schedule);
+      rank.run(step);
       return 0;
     }));
   }
@@ -415,8 +417,8 @@ TEST_CASE("a hook that no plugin has is asked for in vain", "[backend][user_hook
                     "LIBRARY");
   plugins.load(DDPSIM_ODD_PLUGINS "odd.so");
   CHECK_THROWS_WITH(plugins.check_gradient_hook("mine"),
-                    "no plugin has a gradient hook \"mine\"; there are: failing, half, impatient, "
-                    "in_flight, leaving, lost, patient, throwing");
+                    "no plugin has a gradient hook \"mine\"; there are: failing, grasping, half, "
+                    "impatient, in_flight, leaving, lost, patient, throwing");
   CHECK_NOTHROW(plugins.check_gradient_hook("half"));
   CHECK_THROWS_WITH(plugins.check_comm_hook("half", DType::fp32),
                     "no plugin has a comm hook \"half\"; there are: mean, nothing");
@@ -443,7 +445,7 @@ TEST_CASE("a plugin's comm hook is called around an all-reduce of its payload",
           rank.load(job.workload, job.optimizer);
           const GradientReference reference =
               reference_gradients(rank, job.workload, job.schedule(Strategy::none), 1);
-          rank.run(without_updates(schedule));
+          rank.run(job.step(without_updates(schedule)));
           return check_gradients(rank, job.workload, reference).good() ? 0 : 5;
         }) == 0);
 }

@@ -33,6 +33,10 @@ void in_flight(void*, const ddpsim_gradient* gradient) {
   if (std::strcmp(gradient->name, "0.weight") == 0 && gradient->is_ready(gradient, "4.weight") != 0)
     gradient->fail(gradient, "4.weight can be read");
 }
+/// Asks for the first gradient when the last one has come.
+void grasping(void*, const ddpsim_gradient* gradient) {
+  if (std::strcmp(gradient->name, "0.weight") == 0) gradient->other(gradient, "4.weight", nullptr);
+}
 void lost(void*, const ddpsim_gradient* gradient) {
   gradient->other(gradient, "no.such", nullptr);
 }
@@ -84,6 +88,7 @@ DDPSIM_PLUGIN(registry) {
   if (ODD == TWICE) registry->add_gradient_hook(registry, "impatient", impatient, nullptr);
   registry->add_gradient_hook(registry, "patient", patient, nullptr);
   registry->add_gradient_hook(registry, "in_flight", in_flight, nullptr);
+  registry->add_gradient_hook(registry, "grasping", grasping, nullptr);
   registry->add_gradient_hook(registry, "lost", lost, nullptr);
   registry->add_gradient_hook(registry, "failing", failing, nullptr);
   registry->add_gradient_hook(registry, "throwing", throwing, nullptr);

@@ -1,4 +1,4 @@
-#include "backend/gloo/plugin_gradient_hook.hpp"
+#include "backend/plugin/gradient_hook_call.hpp"
 
 #include <cctype>
 #include <exception>
