@@ -147,8 +147,8 @@ void Walk::do_on_host(std::uint32_t index, TaskTimes& times) {
 bool Walk::by_processor(const Action& action) const {
   const auto* code = std::get_if<Plugin>(&action);
   const bool is_users = code != nullptr && code->what == Plugin::What::gradient;
-  return options_.by_processor && !is_users && !std::holds_alternative<Call>(action) &&
-         !std::holds_alternative<Pause>(action);
+  return options_.by_processor && !is_users && !std::holds_alternative<program::Chunked>(action) &&
+         !std::holds_alternative<Call>(action) && !std::holds_alternative<Pause>(action);
 }
 
 void Walk::call_hook(const Call& call, const Task& task, TaskTimes& times) const {

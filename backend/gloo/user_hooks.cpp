@@ -74,8 +74,9 @@ void UserHooks::run(const Schedule& schedule, const Task& task) {
          std::max<std::size_t>(1, static_cast<std::size_t>(output.count) / sizeof(float))});
     if (output_.size() < length) output_.resize(length);
     return pools_.try_emplace(hook.chunks.threads, hook.chunks.threads)
-        .first->second.run(hook.chunks, output, {memory_.scratch(), length},
-                           std::span(output_).first(length));
+        .first->second.run(
+            {.pieces = hook.chunks.count, .output = output, .time = hook.chunks.time},
+            {memory_.scratch(), length}, std::span(output_).first(length));
   }
   const std::vector<std::int32_t>& group = hook.groups[at(task.kernel)];
   if (hook.kind == UserHookKind::clip) return clip(group, task.micro_batch, hook.value);

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backend/gloo/chunk_pool.hpp"
+#include "backend/device/cpu/chunk_pool.hpp"
 #include "backend/gloo/memory.hpp"
 #include "backend/plugin/gradient_hook_call.hpp"
 #include "backend/plugin/plugins.hpp"

@@ -551,9 +551,7 @@ class Translator {
       case Operation::gradient_hook:
         return gradient_hook(task);
       case Operation::module_hook:
-        if (task.stream == ddpsim::Stream::host && !schedule_.synchronous)
-          return Call{.what = Call::What::chunks, .index = task.user_hook};
-        return Touch{};
+        return module_hook(task);
       case Operation::cast:
       case Operation::correct:
       case Operation::pack:
@@ -821,6 +819,16 @@ class Translator {
   /// Where the gradient is that the optimizer would take now.
   Slice gradient_now(std::int32_t parameter) {
     return sent_[at(parameter)] ? slots_[at(parameter)] : where(parameter);
+  }
+
+  /// On the host's threads; of a GPU's output they are two copies, there and back, besides.
+  Action module_hook(const ddpsim::Task& task) const {
+    if (task.stream != ddpsim::Stream::host && !schedule_.synchronous) return Touch{};
+    const UserHook& hook = schedule_.hooks[at(task.user_hook)];
+    return Chunked{.pieces = hook.chunks.count,
+                   .threads = hook.chunks.threads,
+                   .output = hook.outputs[at(task.kernel)],
+                   .time = hook.chunks.time};
   }
 
   Action gradient_hook(const ddpsim::Task& task) {

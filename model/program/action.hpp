@@ -4,6 +4,7 @@
 #include <string_view>
 #include <variant>
 
+#include "model/base/quantity.hpp"
 #include "model/program/buffer.hpp"
 #include "model/workload/optimizer.hpp"
 
@@ -27,10 +28,17 @@ struct Pause {};
 /// The host runs code that has no operands an executor could give it: a hook of DDP's, a search of
 /// the graph, the user's own.
 struct Call {
-  enum class What : std::uint8_t { hook, search, chunks, outside, user };
+  enum class What : std::uint8_t { hook, search, outside, user };
   What what = What::hook;
   std::int32_t index = nobody;  ///< of the parameter, or of the user's hook
   Operands reads{};
+};
+/// Threads of the host copy a layer's output of so many bytes, in pieces of equal length, each by
+/// one of them, which is busy for its share of `time` besides.
+struct Chunked {
+  std::int32_t pieces = 1, threads = 1;
+  Bytes output{};
+  Duration time{};
 };
 /// How the operands of a product lie in memory, row by row: as they are multiplied, or one of them
 /// transposed.
@@ -193,9 +201,9 @@ struct Receive {
 };
 
 using Action =
-    std::variant<Wait, Meet, Pause, Call, Compute, Scale, Fill, Combine, Cast, Pack, Multiply,
-                 Orthogonalize, Draw, Observe, Quantize, Dequantize, Select, Spread, Clip, Noise,
-                 Plugin, Touch, Update, Move, Collective, Send, Receive>;
+    std::variant<Wait, Meet, Pause, Call, Chunked, Compute, Scale, Fill, Combine, Cast, Pack,
+                 Multiply, Orthogonalize, Draw, Observe, Quantize, Dequantize, Select, Spread, Clip,
+                 Noise, Plugin, Touch, Update, Move, Collective, Send, Receive>;
 
 /// The kind of the action in one word; a collective's is which one: "all_reduce".
 std::string_view name_of(const Action& action);

@@ -22,6 +22,9 @@ class Hash : public ValueHash<Hash> {
   void add(const Meet&) {}
   void add(const Pause&) {}
   void add(const Call& call) { add(call.what, call.index, call.reads); }
+  void add(const Chunked& chunked) {
+    add(chunked.pieces, chunked.threads, chunked.output, chunked.time);
+  }
   void add(const Compute& compute) {
     add(compute.seed, compute.layout, compute.weight, compute.result, compute.fills);
   }

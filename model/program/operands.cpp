@@ -12,6 +12,7 @@ class Accessor {
   void operator()(const Meet&) {}
   void operator()(const Pause&) {}
   void operator()(const Call& call) { read(call.reads); }
+  void operator()(const Chunked&) {}
   void operator()(const Compute& compute) {
     read(compute.weight);
     write(compute.result);

@@ -64,8 +64,6 @@ std::string text_of(const Call& call) {
       return fmt::format(" the gradient hook of parameter {}", call.index);
     case Call::What::search:
       return " the search for unused parameters";
-    case Call::What::chunks:
-      return fmt::format(" the layer's hook {} on host threads", call.index);
     case Call::What::outside:
       return " what is outside of the passes";
     case Call::What::user:
@@ -99,6 +97,9 @@ std::string rest_of(const Job& job, const Action& action) {
     return fmt::format(" in {}{}{}{}", name_of_communicator(job, collective->communicator), root,
                        reduction, collective->unawaited ? ", not awaited" : "");
   }
+  if (const auto* chunked = std::get_if<Chunked>(&action))
+    return fmt::format(" {} in {} pieces on {} threads", to_string(chunked->output),
+                       chunked->pieces, chunked->threads);
   if (const auto* plugin = std::get_if<Plugin>(&action))
     return fmt::format(" by \"{}\"", label_of(job, plugin->code));
   if (const auto* send = std::get_if<Send>(&action))

@@ -85,6 +85,8 @@ class CpuActions {
   // What only takes the host time.
   void operator()(const Call&) {}
 
+  void operator()(const Chunked& chunked) { device_.take_in_pieces(chunked); }
+
   void operator()(const Compute& compute) {
     const Work& work = doing_.work();
     const std::uint32_t seed = seed_in(compute.seed, doing_.task.micro_batch);
@@ -344,6 +346,16 @@ void CpuDevice::draw(const Job& job, BufferId buffer, const Piece& piece, bool f
   const InFull numbers(values_of(piece));
   random->second.randn(numbers.get());
   numbers.put_back();
+}
+
+void CpuDevice::take_in_pieces(const Chunked& chunked) {
+  constexpr std::int64_t longest = 16 << 20;  // values; longer outputs begin again
+  const auto length = static_cast<std::size_t>(
+      std::min({longest, operands_.scratch_size(),
+                std::max<std::int64_t>(1, chunked.output.count / std::int64_t{sizeof(float)})}));
+  if (output_.size() < length) output_.resize(length);
+  ChunkPool& pool = pools_.try_emplace(chunked.threads, chunked.threads).first->second;
+  pool.run(chunked, {operands_.scratch(), length}, std::span(output_).first(length));
 }
 
 void CpuDevice::begin_round() {

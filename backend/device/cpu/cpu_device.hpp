@@ -5,8 +5,10 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "backend/comm_hooks/torch_random.hpp"
+#include "backend/device/cpu/chunk_pool.hpp"
 #include "backend/device/cpu/kernel_operands.hpp"
 #include "backend/device/cpu/user_code.hpp"
 #include "backend/execute/device.hpp"
@@ -42,10 +44,14 @@ class CpuDevice : public execute::Device {
  private:
   friend class CpuActions;
 
+  void take_in_pieces(const program::Chunked& chunked);
+
   KernelOperands operands_;
   UserCode user_code_;
-  bool has_update_ = false;  ///< this rank's program
-  int updates_ = 0;          ///< rounds with one so far
+  std::map<int, ChunkPool> pools_;  ///< by their threads
+  std::vector<float> output_;       ///< of a layer, as they copied it
+  bool has_update_ = false;         ///< this rank's program
+  int updates_ = 0;                 ///< rounds with one so far
   std::atomic<std::int64_t> overflows_{0};
   std::mutex casting_;
   /// By where they lie: infinite or NaN among 16-bit values when they were made.

@@ -20,6 +20,7 @@ using namespace program;  // NOLINT: the names of all actions
 
 namespace {
 
+constexpr std::int32_t most_threads = 1024;
 constexpr std::int64_t most_values = std::int64_t{1} << 40;  // of a matrix
 
 class Refusal {
@@ -34,8 +35,12 @@ class Refusal {
   std::string operator()(const Send&) const { return ""; }
   std::string operator()(const Receive&) const { return ""; }
 
-  std::string operator()(const Call& call) const {
-    return call.what == Call::What::chunks ? "a CPU is not told how to part a layer's output" : "";
+  std::string operator()(const Call&) const { return ""; }
+  std::string operator()(const Chunked& chunked) const {
+    if (task_.stream != 0) return "only the host hands a layer's output to threads";
+    return chunked.pieces >= 1 && chunked.threads >= 1 && chunked.threads <= most_threads
+               ? ""
+               : fmt::format("a pool has 1 to {} threads, and something to do", most_threads);
   }
   std::string operator()(const Compute& compute) const {
     for (const Slice& each : job_.actions_of(task_).of(compute.fills))

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend/gloo/chunk_pool.hpp"
+#include "backend/device/cpu/chunk_pool.hpp"
 #include "backend/measure/check_gradients.hpp"
 #include "model/schedule/variants.hpp"
 #include "tests/backend/jobs.hpp"
@@ -207,21 +207,22 @@ TEST_CASE("a layer's output is taken by a pool, piece by piece, and joined",
   std::vector<float> from(1000), to(1000, -1);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);
   ChunkPool pool(3);
-  Chunks chunks;
-  chunks.count = 7;
-  chunks.threads = 3;
-  pool.run(chunks, Bytes{4000}, from, to);
+  program::Chunked output{.pieces = 7, .threads = 3, .output = Bytes{4000}};
+  pool.run(output, from, to);
   CHECK(to == from);
   // Longer than what is there: it begins again. Shorter: the rest stays.
   std::fill(to.begin(), to.end(), -1.0F);
-  pool.run(chunks, Bytes{10'000}, from, to);
+  output.output = Bytes{10'000};
+  pool.run(output, from, to);
   CHECK(to == from);
   std::fill(to.begin(), to.end(), -1.0F);
-  pool.run(chunks, Bytes{400}, from, to);
+  output.output = Bytes{400};
+  pool.run(output, from, to);
   CHECK(to[99] == 99);
   CHECK(to[100] == -1);
-  chunks.count = 64;  // more pieces than values
-  pool.run(chunks, Bytes{4}, from, to);
+  output.pieces = 64;  // more pieces than values
+  output.output = Bytes{4};
+  pool.run(output, from, to);
   CHECK(to[0] == 0);
 }
 
@@ -234,14 +235,16 @@ TEST_CASE("chunks run between two layers, for as long as their threads are busy"
   hook.chunks = {4, 2, {}, std::chrono::milliseconds{20}};
   hook.layers = {1};
   hook.outputs = {Bytes{1 << 20}};
-  const Schedule schedule = job.schedule(training_of({hook}, Strategy::bucketed));
+  const program::Job step = job.step(job.schedule(training_of({hook}, Strategy::bucketed)));
   std::mutex mutex;
   std::vector<Duration> took;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            const RankRun run = rank.run(schedule);
-            for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
-              if (schedule.tasks[i].operation != Operation::module_hook) continue;
+            const RankRun run = rank.run(step);
+            const std::vector<program::Task>& tasks = step.programs.front().tasks;
+            for (std::size_t i = 0; i < tasks.size(); ++i) {
+              if (!std::holds_alternative<program::Chunked>(step.deed_of(tasks[i]).action))
+                continue;
               const std::lock_guard lock(mutex);
               took.push_back(run.times[i].end - run.times[i].start);
               if (run.times[i + 1].start < run.times[i].end) return 5;

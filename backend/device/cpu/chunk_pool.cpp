@@ -1,4 +1,4 @@
-#include "backend/gloo/chunk_pool.hpp"
+#include "backend/device/cpu/chunk_pool.hpp"
 
 #include <algorithm>
 #include <latch>
@@ -27,14 +27,14 @@ ChunkPool::~ChunkPool() {
   pool_.join();
 }
 
-void ChunkPool::run(const Chunks& chunks, Bytes output, std::span<const float> from,
+void ChunkPool::run(const program::Chunked& output, std::span<const float> from,
                     std::span<float> to) {
-  const std::int64_t values = output.count / static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t values = output.output.count / static_cast<std::int64_t>(sizeof(float));
   const auto length = static_cast<std::int64_t>(from.size());
-  std::latch left(chunks.count);
-  for (std::int64_t c = 0; c < chunks.count; ++c)
+  std::latch left(output.pieces);
+  for (std::int64_t c = 0; c < output.pieces; ++c)
     boost::asio::post(
-        pool_, [&, begin = values * c / chunks.count, end = values * (c + 1) / chunks.count] {
+        pool_, [&, begin = values * c / output.pieces, end = values * (c + 1) / output.pieces] {
           for (std::int64_t at = begin; at < end;) {
             const std::int64_t place = at % length;
             const std::int64_t piece = std::min(end - at, length - place);
@@ -42,7 +42,7 @@ void ChunkPool::run(const Chunks& chunks, Bytes output, std::span<const float> f
             std::copy_n(from.begin() + place, piece, into.begin() + place);
             at += piece;
           }
-          if (chunks.time > Duration::zero()) be_busy(chunks.time / chunks.count);
+          if (output.time > Duration::zero()) be_busy(output.time / output.pieces);
           left.count_down();
         });
   left.wait();

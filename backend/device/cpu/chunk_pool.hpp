@@ -6,7 +6,7 @@
 
 #include <boost/asio/thread_pool.hpp>
 
-#include "model/schedule/user_hook.hpp"
+#include "model/program/action.hpp"
 
 namespace ddpsim {
 
@@ -19,11 +19,10 @@ class ChunkPool {
   ChunkPool(const ChunkPool&) = delete;
   ChunkPool& operator=(const ChunkPool&) = delete;
 
-  /// Copies `output` bytes of `from` to the same place of `to`, in `chunks.count` pieces of equal
-  /// length, each by one thread, which is busy for its share of `chunks.time` besides; returns when
-  /// all are done. `to` is as long as `from`. Where `output` is longer, `from` is read again from
-  /// its beginning, and copied to memory of the thread's own.
-  void run(const Chunks& chunks, Bytes output, std::span<const float> from, std::span<float> to);
+  /// Copies the output from `from` to the same place of `to`; returns when all pieces are done.
+  /// `to` is as long as `from`. Where the output is longer, `from` is read again from its
+  /// beginning, and copied to memory of the thread's own.
+  void run(const program::Chunked& output, std::span<const float> from, std::span<float> to);
 
  private:
   boost::asio::thread_pool pool_;
