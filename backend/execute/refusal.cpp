@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "backend/execute/beside.hpp"
 #include "model/program/operands.hpp"
 #include "model/program/text.hpp"
 
@@ -146,8 +147,8 @@ std::string refusal_of(const Job& job, const Task& task, const Device& device, c
 }  // namespace
 
 std::string refusal(const Job& job, const Device& device, const Link& link) {
-  if (job.beside) return "a program beside the others is not run";
-  for (const std::string& why : {refusal_of_buffers(job), refusal_of_streams(job)})
+  for (const std::string& why :
+       {refusal_of_buffers(job), refusal_of_streams(job), refusal_of_beside(job)})
     if (!why.empty()) return why;
   for (const Program& program : job.programs)
     if (program.rounds != job.programs.front().rounds)

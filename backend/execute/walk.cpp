@@ -53,7 +53,8 @@ Walk::Walk(const program::Job& job, const RunOptions& options, Memory& memory, D
       link_(link),
       tickets_(program_.tasks.size(), 0),
       arrivals_(program_.tasks.size()),
-      collectives_(job.communicators.size()) {
+      collectives_(job.communicators.size()),
+      beside_(job, memory, link) {
   run_.times.resize(program_.tasks.size());
   run_.fingerprint = program::fingerprint(job);
   run_.sent.emplace();
@@ -67,7 +68,9 @@ RankRun Walk::run() {
   device_.begin(job_, job_.program_of[at(memory_.rank())]);
   link_.start_together();
   try {
+    if (!beside_.is_empty()) beside_.begin(queue_of_[job_.beside->tasks.front().stream]);
     for (int i = 0; i < program_.rounds; ++i) round();
+    beside_.computed();
     run_.computed = now() - Instant{};
     link_.threads().wait_for_all();
   } catch (...) {
@@ -88,6 +91,7 @@ void Walk::arrange_streams() {
   for (std::uint32_t t = 0; t < program_.tasks.size(); ++t)
     if (program_.tasks[t].stream != 0 || communicates(action_of(t)))
       used[program_.tasks[t].stream] = true;
+  if (job_.beside) used[job_.beside->tasks.front().stream] = true;
   std::vector<int> lanes, at_once;
   queue_of_.assign(job_.streams.size(), 0);
   for (std::size_t s = 0; s < job_.streams.size(); ++s) {
@@ -105,7 +109,9 @@ void Walk::round() {
   device_.begin_round();
   std::ranges::fill(tickets_, 0);
   for (std::uint32_t t = 0; t < program_.tasks.size(); ++t) execute(t);
-  if (program_.rounds > 1) link_.threads().wait_for_all();
+  if (program_.rounds == 1) return;
+  for (const std::uint64_t ticket : tickets_)
+    if (ticket != 0) link_.threads().wait(ticket);
 }
 
 void Walk::execute(std::uint32_t index) {
@@ -287,7 +293,8 @@ void Walk::slowed(Call call) const {
 }
 
 /// The ranks tell each other when they reached their collectives, all of them in one list: by
-/// communicator, group and order of issue. A rank says nothing of groups that it is not in.
+/// communicator, group and order of issue; behind these, those beside the programs. A rank says
+/// nothing of groups that it is not in.
 void Walk::learn_starts() {
   constexpr Instant never{Duration{std::numeric_limits<std::int64_t>::min() / 2}};
   std::vector<Instant> instants;
@@ -305,8 +312,11 @@ void Walk::learn_starts() {
       for (std::size_t k = 0; k < issued; ++k)
         instants.push_back(is_mine ? arrivals_[collectives_[c][k]] : never);
     }
+  const std::size_t of_programs = instants.size();
+  for (const Instant arrival : beside_.arrivals()) instants.push_back(arrival);
   if (instants.empty()) return;
   instants = link_.latest(std::move(instants));
+  if (!beside_.is_empty()) beside_.report(std::span(instants).subspan(of_programs), run_);
   for (std::size_t c = 0; c < collectives_.size(); ++c)
     for (std::size_t k = 0; k < collectives_[c].size(); ++k) {
       TaskTimes& times = run_.times[collectives_[c][k]];

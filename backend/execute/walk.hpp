@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
+#include "backend/execute/beside.hpp"
 #include "backend/execute/device.hpp"
 #include "backend/execute/link.hpp"
 #include "backend/execute/memory.hpp"
@@ -71,6 +72,7 @@ class Walk {
   std::map<Lane, std::uint32_t> issued_;                 ///< so far
   std::vector<std::vector<std::uint32_t>> collectives_;  ///< [communicator] tasks of a round
   std::mutex counting_;
+  Beside beside_;
   RankRun run_;
 };
 

@@ -132,6 +132,7 @@ class Translator {
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(works_.parameters()); ++i)
       job_.gradients.push_back(gradient_now(i));
     add_programs();
+    if (schedule_.background.size != Bytes{}) add_background();
     return std::move(job_);
   }
 
@@ -229,6 +230,37 @@ class Translator {
           !first.empty() && !last.empty())
         program.marks.push_back({Mark::Kind::logged, first.front(), last.back()});
     return program;
+  }
+
+  /// All-reduces beside the step, on a stream and in a communicator of their own.
+  void add_background() {
+    const Schedule::Background& background = schedule_.background;
+    Program& program = job_.beside.emplace();
+    const auto stream = static_cast<std::uint8_t>(job_.streams.size());
+    job_.streams.push_back({.name = "background", .beside = true});
+    const auto add = [&](const Work& work, const Action& action) {
+      program.tasks.push_back({.work = static_cast<std::uint32_t>(job_.works.size()),
+                               .deed = static_cast<std::uint32_t>(job_.own.deeds.size()),
+                               .stream = stream});
+      job_.works.push_back(work);
+      job_.own.deeds.push_back({action, {}});
+    };
+    if (background.pause > Duration::zero()) {
+      Work pause;
+      pause.operation = Operation::pause;
+      pause.host = background.pause;
+      add(pause, Pause{});
+    }
+    Work work;
+    work.operation = Operation::all_reduce;
+    work.payload = background.size;
+    const Slice sent =
+        memory_.add("background", nobody, Holds::note, DType::fp32,
+                    std::max<std::int64_t>(1, background.size.count / 4), Life::step, Start::zeros);
+    add(work, Collective{.reduction = Reduction::sum,
+                         .communicator = communicator(queues_, 0),
+                         .from = sent,
+                         .to = sent});
   }
 
   /// What a rank without inputs sends is zeros.
@@ -510,7 +542,8 @@ class Translator {
   // --- Actions -----------------------------------------------------------------------------------
 
   Action action_of(std::uint32_t index, const ddpsim::Task& task) {
-    if (task.step != nobody && task.operation != Operation::wait && !is_collective(task.operation))
+    const bool is_hooks = task.step != nobody && task.operation != Operation::wait;
+    if (is_hooks && task.operation != Operation::pause && !is_collective(task.operation))
       return hooked(task).action_of(step_of(task));
     switch (task.operation) {
       case Operation::forward:
@@ -552,6 +585,11 @@ class Translator {
         return gradient_hook(task);
       case Operation::module_hook:
         return module_hook(task);
+      case Operation::meet:
+        return Meet{};
+      case Operation::pause:  // in the place of a hook's collective
+        hooked(task);
+        return Pause{};
       case Operation::cast:
       case Operation::correct:
       case Operation::pack:
@@ -563,8 +601,6 @@ class Translator {
       case Operation::select:
       case Operation::own_kernel:
       case Operation::synchronize:
-      case Operation::meet:
-      case Operation::pause:
         break;
     }
     throw std::logic_error(

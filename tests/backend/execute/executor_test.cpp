@@ -308,6 +308,69 @@ TEST_CASE("a job that cannot be done is refused in one line, before anything run
   CHECK_THAT(refused(vast.job, 2), holds("take more than"));
 }
 
+namespace {
+
+/// Programs that only last, and all-reduces beside them.
+Job job_beside() {
+  CollectiveJob small(2, {{0, 1}}, 4, 4);
+  Job& job = small.job;
+  job.works.resize(3);
+  job.works[1].host = std::chrono::milliseconds{20};
+  job.works[2].host = std::chrono::milliseconds{60};
+  small.add(Pause{});
+  job.programs.push_back(job.programs.front());
+  job.programs[0].tasks.back().work = 1;
+  job.programs[1].tasks.back().work = 2;
+  job.program_of = {0, 1};
+  Program& beside = job.beside.emplace();
+  beside.tasks.push_back({.deed = static_cast<std::uint32_t>(job.own.deeds.size()), .stream = 1});
+  const Slice sent = small.buffer(3, 5, DType::fp32);
+  job.own.deeds.push_back({Collective{.reduction = Reduction::sum, .from = sent, .to = sent}, {}});
+  show_all_buffers(job);
+  return job;
+}
+
+}  // namespace
+
+TEST_CASE("what is beside the programs is repeated until a rank has ended, equally often on all",
+          "[backend][execute]") {
+  const std::string backend = GENERATE("threads", "gloo");
+  const Job job = job_beside();
+  CHECK(run_job(ddpsim::job_of(2, backend), [&](Backend& rank) {
+          const SmallJob nothing(1);
+          rank.load(nothing.workload, nothing.optimizer);
+          for (int repeat = 0; repeat < 3; ++repeat) {
+            const RankRun run = rank.run(job);
+            // It ended because the first rank had, which alone said so.
+            if (rank.gradient(2) != std::vector<float>{0, 0, 0, 0, 1}) return 5;
+            if (run.background_ended < 1 || run.background_busy != 1) return 6;
+            if (run.background_begun > run.computed || run.sent->collectives != 0) return 7;
+          }
+          return 0;
+        }) == 0);
+}
+
+TEST_CASE("what is beside the programs and not known to end is refused", "[backend][execute]") {
+  const auto refused = [](const Job& job) {
+    std::string why;
+    run_job(ddpsim::job_of(1), [&](Backend& rank) {
+      why = rank.refusal(job);
+      return 0;
+    });
+    return why;
+  };
+  CHECK(refused(job_beside()).empty());
+  Job maximal = job_beside();
+  std::get<Collective>(maximal.own.deeds.back().action).reduction = Reduction::mean;
+  CHECK_THAT(refused(maximal), Catch::Contains("adds up fp32 numbers of all ranks"));
+  Job shared = job_beside();
+  shared.beside->tasks.front().stream = 0;
+  CHECK_THAT(refused(shared), Catch::Contains("a stream and a communicator of its own"));
+  Job silent = job_beside();
+  silent.own.deeds.back().action = Pause{};
+  CHECK_THAT(refused(silent), Catch::Contains("ends with an all-reduce"));
+}
+
 TEST_CASE("counts that no part can have end a job with a line on all ranks", "[backend][execute]") {
   for (const double wrong : {-1.0, 0.5, 31.0}) {
     CollectiveJob gathered(2, {{0, 1}}, 17, 30);

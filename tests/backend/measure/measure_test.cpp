@@ -452,14 +452,15 @@ TEST_CASE("all-reduces with pauses between them are under way at times", "[backe
     REQUIRE(run_job(job_of(2), [&](Backend& rank) {
               rank.load(job.workload, job.optimizer);
               constexpr int rounds = 100;
-              const Schedule quiet = repeated(step, rounds);
+              const program::Job quiet = job.step(repeated(step, rounds));
               Duration alone = rank.run(quiet).computed;
               for (int again = 0; again < 3; ++again)
                 alone = std::min(alone, rank.run(quiet).computed);
               std::vector<double> each{in_seconds(alone)};
               rank.sum(each);
-              const Schedule beside = repeated(with_background(step, 4 * KiB, pause),
-                                               1 + static_cast<int>(0.5 * 2 * rounds / each[0]));
+              const program::Job beside =
+                  job.step(repeated(with_background(step, 4 * KiB, pause),
+                                    1 + static_cast<int>(0.5 * 2 * rounds / each[0])));
               for (int repeat = 0; repeat < 5; ++repeat) {
                 const RankRun run = rank.run(beside);
                 if (rank.rank() == 0) shares.push_back(run.background_busy);
@@ -480,8 +481,8 @@ TEST_CASE("all-reduces with pauses between them are under way at times", "[backe
 TEST_CASE("of all-reduces that began too late for a computation, none was under way",
           "[backend][measure]") {
   const SmallJob job(2);
-  const Schedule step =
-      with_background(without_communication(job.schedule(Strategy::none)), 4 * KiB, 500ms);
+  const program::Job step = job.step(
+      with_background(without_communication(job.schedule(Strategy::none)), 4 * KiB, 500ms));
   RankRun late;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
