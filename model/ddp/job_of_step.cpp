@@ -18,6 +18,8 @@
 namespace ddpsim::program {
 namespace {
 
+constexpr std::int64_t number_size = 8;  ///< bytes of a row's number
+
 /// One micro-batch of a schedule: which gradients and buckets are copied in it.
 struct Copies {
   std::vector<bool> in, out;       ///< [parameter]
@@ -36,6 +38,11 @@ class Places {
   void add(std::uint32_t place) {
     places_.push_back(place);
     begins_.push_back(static_cast<std::uint32_t>(places_.size()));
+  }
+  /// The last one is at this place too.
+  void extend(std::uint32_t place) {
+    places_.push_back(place);
+    begins_.back() = static_cast<std::uint32_t>(places_.size());
   }
   void leave_out(const std::vector<std::uint32_t>& waited_for) {
     places_.insert(places_.end(), waited_for.begin(), waited_for.end());
@@ -129,6 +136,13 @@ class Translator {
     }
     wait_ = static_cast<std::uint32_t>(job_.own.deeds.size());
     job_.own.deeds.push_back({Wait{}, {}});
+    if (!adding_rows_.empty()) {
+      free_ = static_cast<std::uint32_t>(job_.works.size());
+      Work& work = job_.works.emplace_back();
+      work.operation = Operation::own_kernel;
+      work.launches = 0;
+    }
+    for (auto& [task, deed] : adding_rows_) deed = add_rows(task);
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(works_.parameters()); ++i)
       job_.gradients.push_back(gradient_now(i));
     add_programs();
@@ -152,6 +166,10 @@ class Translator {
         job_.streams.push_back({queue == 0 ? name : fmt::format("{} {}", name, queue), beside,
                                 halts, communicates ? lanes : std::uint8_t{1}});
     }
+  }
+
+  std::uint8_t aside() const {
+    return static_cast<std::uint8_t>(static_cast<int>(ddpsim::Stream::aside) + queues_ - 1);
   }
 
   std::uint8_t stream_of(const ddpsim::Task& task) const {
@@ -221,6 +239,14 @@ class Translator {
            .deed = t,
            .micro_batch = task.micro_batch,
            .stream = stream_of(task)});
+      if (const auto rows = adding_rows_.find(t); rows != adding_rows_.end()) {
+        after = {place};
+        places.extend(static_cast<std::uint32_t>(program.tasks.size()));
+        add({.work = free_,
+             .deed = rows->second,
+             .micro_batch = task.micro_batch,
+             .stream = aside()});
+      }
       if (task.gradient != nobody)
         for (const std::uint32_t gradient : places.of(at(task.gradient)))
           program.marks.push_back({Mark::Kind::ready, place, gradient});
@@ -346,11 +372,37 @@ class Translator {
     Slice& slice = of[at(parameter)];
     if (slice.buffer == no_buffer)
       slice = memory_.add(name, parameter, Holds::gradient,
-                          type_of(works_.gradients[at(parameter)]), elements_of(parameter));
+                          type_of(works_.gradients[at(parameter)]), elements_of(parameter),
+                          Life::step, is_sparse(parameter) ? Start::zeros : Start::undefined);
     return slice;
   }
   const Slice& gradient(std::int32_t parameter) {
     return gradient_memory(gradients_, "g", parameter);
+  }
+  bool is_sparse(std::int32_t parameter) const { return works_.gradients[at(parameter)].sparse; }
+  /// The rows of a sparse gradient that are not zero on this rank, as they are sent: their numbers,
+  /// and themselves; and those of all ranks.
+  struct Rows {
+    Slice numbers, values, all_numbers, all_values;
+  };
+  const Rows& rows_of(std::int32_t parameter) {
+    const auto [found, is_new] = rows_.try_emplace(parameter);
+    Rows& rows = found->second;
+    if (!is_new) return rows;
+    const StepWorks::SparseSizes& sizes = works_.sparse[at(parameter)];
+    const auto add = [&](const char* name, Bytes size) {
+      return memory_.bytes(name, parameter, Holds::gradient, size, Life::step, Start::zeros);
+    };
+    const auto add_values = [&](const char* name, Bytes size) {
+      const DType type = type_of(works_.gradients[at(parameter)]);
+      return memory_.add(name, parameter, Holds::gradient, type, size.count / size_of(type).count,
+                         Life::step, Start::zeros);
+    };
+    rows.numbers = add("rows", sizes.indices);
+    rows.values = add_values("values of rows", sizes.values);
+    rows.all_numbers = add("all rows", schedule_.ranks * sizes.indices);
+    rows.all_values = add_values("values of all rows", schedule_.ranks * sizes.values);
+    return rows;
   }
   /// The gradient of a later micro-batch, until it is added to `.grad`.
   const Slice& fresh(std::int32_t parameter) { return gradient_memory(fresh_, "fresh", parameter); }
@@ -578,7 +630,7 @@ class Translator {
       case Operation::copy_to_host:
         return to_host(index);
       case Operation::copy_to_device:
-        return to_device(task);
+        return to_device(index, task);
       case Operation::optimizer:
         return optimizer(task);
       case Operation::gradient_hook:
@@ -639,7 +691,25 @@ class Translator {
       made.result = computed(gradients.result);
     }
     made.fills = memory_.list(fills);
+    if (std::ranges::any_of(gradients.fills, [this](std::int32_t i) { return is_sparse(i); }))
+      made.rows = rows_filled(gradients.fills);
     return made;
+  }
+
+  Operands rows_filled(const std::vector<std::int32_t>& parameters) {
+    std::vector<Slice> rows;
+    for (const std::int32_t each : parameters) {
+      rows.push_back(is_sparse(each) ? rows_of(each).numbers : Slice{});
+      rows.push_back(is_sparse(each) ? first_row(each) : Slice{});
+    }
+    return memory_.list(rows);
+  }
+
+  Slice first_row(std::int32_t parameter) {
+    const std::int64_t rows = rows_of(parameter).numbers.count / number_size;
+    Slice row = computed(parameter);
+    row.count = rows_of(parameter).values.count / rows;
+    return row;
   }
 
   /// None where a comm hook may be writing the parameters meanwhile.
@@ -692,10 +762,16 @@ class Translator {
   }
 
   Action divide(const ddpsim::Task& task) {
+    const float factor = 1 / static_cast<float>(task.divisor);
+    if (task.bucket != nobody && schedule_.buckets[at(task.bucket)].sparse) {
+      const Rows& rows = rows_of(task.parameter);
+      return TakeRows{
+          .to = rows.values, .rows = rows.numbers, .from = where(task.parameter), .factor = factor};
+    }
     const Slice what = is_of_model(task)          ? model()
                        : task.parameter == nobody ? buckets_[at(task.bucket)]
                                                   : slots_[at(task.parameter)];
-    return Scale{.to = what, .from = what, .factor = 1 / static_cast<float>(task.divisor)};
+    return Scale{.to = what, .from = what, .factor = factor};
   }
 
   Action copy_out(const ddpsim::Task& task) {
@@ -729,9 +805,12 @@ class Translator {
     if (is_of_model(task)) return {model(), model()};
     if (work.message == Message::buffers)
       return {flat_buffers(task.kernel), flat_buffers(task.kernel)};
-    const bool is_sparse_note =
-        work.message == Message::sparse_shape || work.message == Message::sparse_indices;
-    if (task.bucket != nobody && !is_sparse_note)
+    if (work.message == Message::sparse_indices || work.message == Message::sparse_values) {
+      const Rows& rows = rows_of(schedule_.buckets[at(task.bucket)].parameters.front());
+      if (work.message == Message::sparse_indices) return {rows.numbers, rows.all_numbers};
+      return {rows.values, rows.all_values};
+    }
+    if (task.bucket != nobody && work.message != Message::sparse_shape)
       return {buckets_[at(task.bucket)], buckets_[at(task.bucket)]};
     const Bytes size = work.payload;
     Ends ends;
@@ -751,10 +830,6 @@ class Translator {
     made.root = static_cast<std::int16_t>(std::max(task.owner, 0));
     made.from = ends.from;
     made.to = ends.to;
-    if (work.message == Message::sparse_values) {  // each rank's rows, added up
-      made.reduction = Reduction::sum;
-      made.counts = note(index, Bytes{schedule_.ranks});
-    }
     // Parts of ranks, which the data may not have alike.
     const bool in_parts = made.what == Collectives::reduce_scatter ||
                           (made.what == Collectives::all_gather && made.from == made.to &&
@@ -764,7 +839,20 @@ class Translator {
     if (task.bucket != nobody && task.step == nobody)
       made.unawaited = schedule_.buckets[at(task.bucket)].delayed;
     move_to_host(task, made);
+    if (work.message == Message::sparse_values && made.to == ends.to) adding_rows_[index] = 0;
     return made;
+  }
+
+  /// Once the rows of all ranks are there, after this task, they are added up. Schedules have no
+  /// task for it.
+  std::uint32_t add_rows(std::uint32_t task) {
+    const Bucket& bucket = schedule_.buckets[at(schedule_.tasks[task].bucket)];
+    const std::int32_t parameter = bucket.parameters.front();
+    const Rows& rows = rows_of(parameter);
+    job_.own.deeds.push_back(
+        {AddRows{.to = where(parameter), .rows = rows.all_numbers, .from = rows.all_values},
+         origin_of(schedule_, schedule_.tasks[task])});
+    return static_cast<std::uint32_t>(job_.own.deeds.size() - 1);
   }
 
   static Collective plain_collective(const ddpsim::Task& task) {
@@ -822,8 +910,10 @@ class Translator {
     return Move{.to = on_host(device, index), .from = device};
   }
 
-  Action to_device(const ddpsim::Task& task) {
+  Action to_device(std::uint32_t index, const ddpsim::Task& task) {
     const std::uint32_t sent = schedule_.waits_for(task).front();
+    if (schedule_.work_of(schedule_.tasks[sent]).message == Message::sparse_values)
+      adding_rows_[index] = 0;
     const auto& collective = std::get<Collective>(job_.own.deeds[sent].action);
     return Move{.to = ends_[sent]->to, .from = collective.to, .unawaited = collective.unawaited};
   }
@@ -910,6 +1000,7 @@ class Translator {
   std::map<std::pair<std::uint8_t, std::int32_t>, std::int16_t> communicators_;
   std::uint8_t queues_ = 1;     ///< of collectives
   std::uint32_t nothing_ = 0;   ///< work that takes no time
+  std::uint32_t free_ = 0;      ///< and of sums of rows, which nobody prices
   std::uint32_t wait_ = 0;      ///< deed of a host that waits
   std::vector<Copies> copies_;  ///< [micro-batch]
   std::int16_t micro_batch_ = 0;
@@ -929,6 +1020,9 @@ class Translator {
   std::vector<Slice> buckets_;
   std::vector<Slice> module_buffers_, flat_buffers_;  ///< [group]
   Slice state_, model_;
+  std::map<std::int32_t, Rows> rows_;  ///< of sparse gradients, by parameter
+  /// Deeds that add up all ranks' rows, by the task after which they are there.
+  std::map<std::uint32_t, std::uint32_t> adding_rows_;
   std::vector<std::optional<HookedBucket>> hooked_;  ///< [bucket]
   std::vector<std::optional<Ends>> ends_;            ///< [collective] on the device
 };

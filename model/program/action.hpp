@@ -51,6 +51,10 @@ struct Compute {
   Slice weight{};    ///< that it multiplies with; empty: none, or one that is made from the seed
   Slice result{};    ///< where its product goes; empty: nobody reads it
   Operands fills{};  ///< gradients that it writes beside its own work
+  /// Empty, or two slices for each of `fills`. Of a gradient that is zero but for some rows, others
+  /// on each rank: where the numbers of these rows go, 8 bytes each, and its first row, which says
+  /// how long rows are. Of any other gradient they are empty.
+  Operands rows{};
 };
 /// to = factor x from, over the ranks of the group in `mean_over` (a communicator) if that is one.
 struct Scale {
@@ -71,6 +75,16 @@ struct Combine {
 /// to = from in another number format; an executor counts what overflows.
 struct Cast {
   Slice to{}, from{};
+};
+/// to = factor x those rows of `from` whose numbers `rows` has, 8 bytes each, one behind the other.
+struct TakeRows {
+  Slice to{}, rows{}, from{};
+  float factor = 1;
+};
+/// Of `to` each row whose number `rows` has = the sum of those rows of `from` that have it; all
+/// other rows stay. An executor checks the numbers, which may be other ranks'.
+struct AddRows {
+  Slice to{}, rows{}, from{};
 };
 /// Many pieces in one go, one behind the other; casts where types differ.
 struct Pack {
@@ -200,10 +214,10 @@ struct Receive {
   Slice what{};
 };
 
-using Action =
-    std::variant<Wait, Meet, Pause, Call, Chunked, Compute, Scale, Fill, Combine, Cast, Pack,
-                 Multiply, Orthogonalize, Draw, Observe, Quantize, Dequantize, Select, Spread, Clip,
-                 Noise, Plugin, Touch, Update, Move, Collective, Send, Receive>;
+using Action = std::variant<Wait, Meet, Pause, Call, Chunked, Compute, Scale, Fill, Combine, Cast,
+                            TakeRows, AddRows, Pack, Multiply, Orthogonalize, Draw, Observe,
+                            Quantize, Dequantize, Select, Spread, Clip, Noise, Plugin, Touch,
+                            Update, Move, Collective, Send, Receive>;
 
 /// The kind of the action in one word; a collective's is which one: "all_reduce".
 std::string_view name_of(const Action& action);

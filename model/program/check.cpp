@@ -446,7 +446,7 @@ class IndexChecker {
 
   static std::vector<Operands> ranges_of(const Action& action) {
     if (const auto* call = std::get_if<Call>(&action)) return {call->reads};
-    if (const auto* compute = std::get_if<Compute>(&action)) return {compute->fills};
+    if (const auto* compute = std::get_if<Compute>(&action)) return {compute->fills, compute->rows};
     if (const auto* pack = std::get_if<Pack>(&action)) return {pack->to, pack->from};
     if (const auto* clip = std::get_if<Clip>(&action)) return {clip->gradients};
     if (const auto* plugin = std::get_if<Plugin>(&action))

@@ -26,7 +26,7 @@ class Hash : public ValueHash<Hash> {
     add(chunked.pieces, chunked.threads, chunked.output, chunked.time);
   }
   void add(const Compute& compute) {
-    add(compute.seed, compute.layout, compute.weight, compute.result, compute.fills);
+    add(compute.seed, compute.layout, compute.weight, compute.result, compute.fills, compute.rows);
   }
   void add(const Scale& scale) {
     add(scale.to, scale.from, static_cast<double>(scale.factor), scale.mean_over);
@@ -37,6 +37,10 @@ class Hash : public ValueHash<Hash> {
         static_cast<double>(combine.b));
   }
   void add(const Cast& cast) { add(cast.to, cast.from); }
+  void add(const TakeRows& take) {
+    add(take.to, take.rows, take.from, static_cast<double>(take.factor));
+  }
+  void add(const AddRows& rows) { add(rows.to, rows.rows, rows.from); }
   void add(const Pack& pack) {
     add(pack.to, pack.from, static_cast<double>(pack.factor), pack.mean_over, pack.zeros_behind);
   }

@@ -17,6 +17,8 @@ class Accessor {
     read(compute.weight);
     write(compute.result);
     write(compute.fills);
+    const auto rows = actions_.of(compute.rows);
+    for (std::size_t i = 0; i < rows.size(); i += 2) write(rows[i]);
   }
   void operator()(const Scale& scale) {
     read(scale.from);
@@ -31,6 +33,16 @@ class Accessor {
   void operator()(const Cast& cast) {
     read(cast.from);
     write(cast.to);
+  }
+  void operator()(const TakeRows& take) {
+    read(take.rows);
+    read(take.from);
+    write(take.to);
+  }
+  void operator()(const AddRows& add) {
+    read(add.rows);
+    read(add.from);
+    change(add.to);
   }
   void operator()(const Pack& pack) {
     read(pack.from);

@@ -82,6 +82,8 @@ std::string rest_of(const Job& job, const Action& action) {
     const std::string factor = scale->factor == 1 ? "" : fmt::format(" x {:g}", scale->factor);
     return factor + mean(scale->mean_over);
   }
+  if (const auto* take = std::get_if<TakeRows>(&action))
+    return take->factor == 1 ? "" : fmt::format(" x {:g}", take->factor);
   if (const auto* dequantize = std::get_if<Dequantize>(&action)) return mean(dequantize->mean_over);
   if (const auto* combine = std::get_if<Combine>(&action))
     return combine->a == 1 && combine->b == 1

@@ -91,12 +91,7 @@ class CpuActions {
     const Work& work = doing_.work();
     const std::uint32_t seed = seed_in(compute.seed, doing_.task.micro_batch);
     const KernelOperands& operands = device_.operands_;
-    std::uint32_t next = seed + 2;
-    for (const Slice& each : doing_.of(compute.fills)) {
-      const std::span<float> gradient = floats(at(each));
-      const float* from = operands.at(next++);
-      for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = from[i] * 0.5F;
-    }
+    fill(compute, seed);
     if (work.gemm) return multiply(compute, *work.gemm, seed);
     if (work.known_time && work.traffic == Bytes{}) return be_busy(*work.known_time);
     stream(work.traffic.count, operands.at(seed), device_.operands_.scratch(),
@@ -154,6 +149,9 @@ class CpuActions {
     const std::lock_guard lock(device_.casting_);
     device_.not_finite_[to.data] = now;
   }
+
+  void operator()(const TakeRows& take) { SparseRows::take(doing_, take); }
+  void operator()(const AddRows& add) { SparseRows::add(doing_, add); }
 
   void operator()(const Pack& pack) {
     const auto to = doing_.of(pack.to), from = doing_.of(pack.from);
@@ -284,6 +282,21 @@ class CpuActions {
   /// Ranks of this rank's group; 0: no communicator.
   std::size_t members(std::int16_t communicator) const {
     return communicator == nobody ? 0 : doing_.memory.member(communicator).group->size();
+  }
+
+  void fill(const Compute& compute, std::uint32_t seed) {
+    const auto gradients = doing_.of(compute.fills), rows = doing_.of(compute.rows);
+    for (std::uint32_t i = 0; i < gradients.size(); ++i) {
+      const Piece to = at(gradients[i]);
+      const float* from = device_.operands_.at(seed + 2 + i);
+      if (!rows.empty() && !rows[2 * i].empty()) {
+        const auto which = static_cast<std::uint64_t>(doing_.job.buffers[rows[2 * i].buffer].index);
+        device_.sparse_rows_.fill(to, rows[2 * i + 1].count, at(rows[2 * i]), which, from);
+        continue;
+      }
+      const std::span<float> gradient = floats(to);
+      for (std::size_t e = 0; e < gradient.size(); ++e) gradient[e] = from[e] * 0.5F;
+    }
   }
 
   void multiply(const Compute& compute, const Gemm& g, std::uint32_t seed) {

@@ -10,6 +10,7 @@
 #include "backend/comm_hooks/torch_random.hpp"
 #include "backend/device/cpu/chunk_pool.hpp"
 #include "backend/device/cpu/kernel_operands.hpp"
+#include "backend/device/cpu/sparse_rows.hpp"
 #include "backend/device/cpu/user_code.hpp"
 #include "backend/execute/device.hpp"
 
@@ -24,7 +25,7 @@ class CpuDevice : public execute::Device {
  public:
   /// `plugins`: the user's own code, or null; it must outlive this object.
   explicit CpuDevice(int rank, const Plugins* plugins = nullptr)
-      : operands_(rank), user_code_(plugins) {}
+      : operands_(rank), sparse_rows_(rank), user_code_(plugins) {}
 
   /// Jobs are of this workload from now on. Updates made and numbers drawn so far are forgotten.
   /// `workload` must outlive its jobs.
@@ -47,6 +48,7 @@ class CpuDevice : public execute::Device {
   void take_in_pieces(const program::Chunked& chunked);
 
   KernelOperands operands_;
+  SparseRows sparse_rows_;
   UserCode user_code_;
   std::map<int, ChunkPool> pools_;  ///< by their threads
   std::vector<float> output_;       ///< of a layer, as they copied it

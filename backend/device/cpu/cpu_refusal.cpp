@@ -45,6 +45,7 @@ class Refusal {
   std::string operator()(const Compute& compute) const {
     for (const Slice& each : job_.actions_of(task_).of(compute.fills))
       if (!wide(each)) return "a CPU computes gradients in fp32";
+    if (const std::string why = of_rows(compute); !why.empty()) return why;
     const std::optional<Gemm>& gemm = job_.works[task_.work].gemm;
     if (!gemm) return compute.result.empty() ? "" : "it has a result, and is no product";
     if (!is_matrix(gemm->m * gemm->batch, gemm->n) || !is_matrix(gemm->m * gemm->batch, gemm->k) ||
@@ -68,6 +69,12 @@ class Refusal {
     return left.empty() ? alike(combine.to, combine.right) : left;
   }
   std::string operator()(const Cast& cast) const { return alike(cast.to, cast.from); }
+  std::string operator()(const TakeRows& take) const {
+    return refusal_of_rows(job_, take.rows, take.to, take.from);
+  }
+  std::string operator()(const AddRows& add) const {
+    return refusal_of_rows(job_, add.rows, add.from, add.to);
+  }
   std::string operator()(const Pack& pack) const {
     std::optional<DType> type;
     bool converts = pack.factor != 1 || pack.mean_over != nobody;
@@ -155,6 +162,23 @@ class Refusal {
   }
 
  private:
+  std::string of_rows(const Compute& compute) const {
+    const auto fills = job_.actions_of(task_).of(compute.fills),
+               rows = job_.actions_of(task_).of(compute.rows);
+    if (!rows.empty() && rows.size() != 2 * fills.size())
+      return "it does not say of each gradient which rows it has";
+    for (std::size_t i = 0; 2 * i < rows.size(); ++i) {
+      Slice some = rows[2 * i + 1];  // one row, then all that it chooses
+      if (rows[2 * i].empty() && some.empty()) continue;
+      const Bytes size = rows[2 * i].count * size_of(type_of(rows[2 * i]));
+      some.count *= size.count / 8;
+      if (const std::string why = refusal_of_rows(job_, rows[2 * i], some, fills[i]); !why.empty())
+        return why;
+      if (some.count > fills[i].count) return "it has fewer rows than it is told to fill";
+    }
+    return "";
+  }
+
   static constexpr const char* sizes_differ = "its operands have not one size";
 
   DType type_of(const Slice& slice) const {

@@ -57,8 +57,9 @@ int compare(const SmallJob& job, const Training& training, std::string& why,
   alone.strategy = Strategy::none;
   alone.comm_hook = {};
   alone.hooks.clear();
+  const bool sparse = std::ranges::any_of(job.workload.parameters, &Parameter::sparse);
   const std::vector<Schedule> once{job.schedule(training), job.schedule(training),
-                                   job.schedule(with_decay(alone))};
+                                   job.schedule(sparse ? alone : with_decay(alone))};
   const StepWorks works(job.workload, job.cluster, job.optimizer);
   std::vector<program::Job> jobs;
   for (const Schedule& each : once) jobs.push_back(program::job_of(each, works));
@@ -167,6 +168,32 @@ TEST_CASE("two-level and hand-written comm hooks leave as jobs what they leave a
     CHECK(compare(job, levels, why) == 0);
     CHECK(why == "");
   }
+}
+
+TEST_CASE("sparse gradients leave as a job what they leave as a schedule",
+          "[backend][gloo][jobs]") {
+  const int ranks = GENERATE(1, 2, 3);
+  SmallJob job(ranks);
+  for (const std::size_t p : {0U, 2U}) {
+    job.workload.parameters[p].sparse = true;
+    job.workload.parameters[p].sparse_rows = p == 0 ? 7 : 0;
+  }
+  for (const Strategy strategy : all_strategies)
+    for (const int micro_batches : {1, 2}) {
+      Training training = small_buckets();
+      training.comm_hook = {};
+      training.strategy = strategy;
+      training.micro_batches = micro_batches;
+      training.no_sync = true;
+      UserHook& clip = training.hooks.emplace_back();
+      clip.kind = UserHookKind::clip;
+      clip.value = 0.5;
+      clip.groups = {{0, 1}, {2, 3}};
+      std::string why;
+      CAPTURE(ranks, name_of(strategy), micro_batches);
+      CHECK(compare(job, training, why) == 0);
+      CHECK(why == "");
+    }
 }
 
 TEST_CASE("the user's own code leaves as a job what it leaves as a schedule",

@@ -15,10 +15,10 @@ std::vector<std::vector<std::vector<float>>> gradients_after(const SmallJob& job
                                                              const Training& training, int ranks,
                                                              const std::string& backend) {
   std::vector<std::vector<std::vector<float>>> all(static_cast<std::size_t>(ranks));
-  const Schedule schedule = job.schedule(training);
+  const program::Job step = job.step(job.schedule(training));
   REQUIRE(run_job(job_of(ranks, backend), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            rank.run(schedule);
+            rank.run(step);
             auto& mine = all[static_cast<std::size_t>(rank.rank())];
             for (int p = 0; p < static_cast<int>(job.workload.parameters.size()); ++p)
               mine.push_back(rank.gradient(p));
@@ -59,7 +59,7 @@ TEST_CASE("R24, R27: every strategy ends with the mean of the local gradients on
             rank.load(job.workload, job.optimizer);
             const GradientReference reference =
                 reference_gradients(rank, job.workload, job.schedule(none), micro_batches);
-            rank.run(job.schedule(training));
+            rank.run(job.step(job.schedule(training)));
             return check_gradients(rank, job.workload, reference).good() ? 0 : 5;
           });
           CHECK(code == 0);
@@ -104,7 +104,7 @@ TEST_CASE("R4: a sparse gradient is gathered, and ends as the mean of all rows o
           if (zeros > uneven || zeros < (64 - 7 * static_cast<std::size_t>(ranks)) * width)
             return 7;
           for (int step = 0; step < 2; ++step) {
-            const RankRun run = rank.run(schedule);
+            const RankRun run = rank.run(job.step(schedule));
             if (!check_gradients(rank, job.workload, reference).good()) return 5;
             if (run.sent != expected) return 8;
           }
@@ -172,7 +172,7 @@ TEST_CASE("R36: ranks without inputs send zeros, and all end with the others' me
           rank.load(job.workload, job.optimizer);
           // The sum of those that have inputs, by hand.
           std::vector<std::vector<double>> sums;
-          rank.run(job.schedule(everyone));
+          rank.run(job.step(job.schedule(everyone)));
           for (int p = 0; p < static_cast<int>(job.workload.parameters.size()); ++p) {
             const std::vector<float> mine = rank.gradient(p);
             auto& sum = sums.emplace_back(mine.size(), 0.0);
@@ -184,7 +184,7 @@ TEST_CASE("R36: ranks without inputs send zeros, and all end with the others' me
           for (std::size_t p = 0; p < sums.size(); ++p)
             for (std::size_t i = 0; i < sums[p].size(); ++i)
               if (std::abs(reference.mean[p][i] - sums[p][i] / 3) > 1e-12) return 6;
-          const RankRun run = rank.run(job.schedule(training));
+          const RankRun run = rank.run(job.step(job.schedule(training)));
           ExpectedGradients expected;
           expected.divisor = by_all ? 3 : 2;
           if (!check_gradients(rank, job.workload, reference, expected).good()) return 5;
