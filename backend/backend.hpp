@@ -20,7 +20,7 @@ namespace ddpsim {
 /// A gradient hook fired: this parameter's gradient of this micro-batch is complete in its buffer.
 using GradientHook = std::function<void(int parameter, int micro_batch)>;
 
-/// What only an executor can know, besides the schedule itself.
+/// What only an executor can know, besides the step itself.
 struct RunOptions {
   GradientHook hook;  ///< called by every hook task, on the host thread
   /// Tasks that compute take the time the processor gave them: what took its place meanwhile does
@@ -46,7 +46,7 @@ struct Sent {
 
 /// A step as one rank saw it.
 struct RankRun {
-  std::uint64_t fingerprint = 0;  ///< of the schedule that this rank executed
+  std::uint64_t fingerprint = 0;  ///< of the job or schedule that this rank executed
   std::vector<TaskTimes> times;   ///< [task], on rank 0's clock; see Backend::run
   Duration computed{};            ///< from the start to the end of the last round's last task
   Duration background_begun{};    ///< when the last rank arrived at the first background all-reduce
@@ -57,7 +57,8 @@ struct RankRun {
   int background_ended = 0;  ///< background all-reduces that had ended when this rank had computed
 };
 
-/// One rank of a running job on real devices: it executes the very Schedule that is simulated.
+/// One rank of a running job on real devices: it executes the very step that is simulated, as a job,
+/// or, on GPUs, as a schedule.
 ///
 /// To implementers. An object belongs to one thread, the rank's host thread, which makes every
 /// call; threads and streams of its own are its business and have ended when the destructor
@@ -92,24 +93,26 @@ class Backend {
   /// Throws std::invalid_argument for a number format the device lacks.
   virtual void load(const Workload& workload, Optimizer optimizer) = 0;
 
-  /// One step, or Schedule::rounds of them (then times are of the last). All ranks start at the
-  /// same instant, which is the zero of the times; returns when everything of this rank has ended.
-  /// For an all-reduce, `enqueued` is when the host was done issuing it, `start` when the last rank
-  /// arrived, `end` when this rank had the result. Outside the timed part the ranks tell each other
-  /// when they arrived.
-  virtual RankRun run(const Schedule& schedule, const RunOptions& options = {}) = 0;
+  /// What it runs: jobs, or schedules.
+  virtual bool runs_jobs() const { return false; }
 
-  /// The step as a job: this rank's program of it. Times are those of the program's tasks, and
-  /// `pause_before` is one of them. Throws std::invalid_argument for a job that this backend cannot
-  /// run: refusal(job) says why.
-  virtual RankRun run(const program::Job& job, const RunOptions& = {}) {
-    throw std::invalid_argument(refusal(job));
+  /// One step, or as many as its programs have rounds (then times are of the last). All ranks start
+  /// at the same instant, which is the zero of the times; returns when everything of this rank has
+  /// ended. For an all-reduce, `enqueued` is when the host was done issuing it, `start` when the
+  /// last rank arrived, `end` when this rank had the result. Outside the timed part the ranks tell
+  /// each other when they arrived. Throws std::invalid_argument for a step that it cannot run, and
+  /// std::logic_error if it runs the other kind.
+  ///
+  /// Of a job, times are those of the tasks of this rank's program, of which `pause_before` is one.
+  virtual RankRun run(const Schedule&, const RunOptions& = {}) {
+    throw std::logic_error("this backend runs jobs, and no schedules");
   }
-  /// Why this backend cannot run the job, in one line that names the first task it cannot do;
-  /// empty: it can.
-  virtual std::string refusal(const program::Job&) const {
-    return "this backend runs schedules, and no jobs";
+  virtual RankRun run(const program::Job&, const RunOptions& = {}) {
+    throw std::logic_error("this backend runs schedules, and no jobs");
   }
+  /// Why a backend that runs jobs cannot run this one, in one line that names the first task it
+  /// cannot do; empty: it can.
+  virtual std::string refusal(const program::Job&) const { return ""; }
 
   /// From now on all-reduces take at most so many of the device's channels (NCCL's thread blocks);
   /// 0: as many as the library likes. False: the device has none to choose.

@@ -44,6 +44,7 @@ class GlooBackend : public Backend {
   int rank() const override { return connection_.rank(); }
   int ranks() const override { return connection_.ranks(); }
   bool synchronous() const override { return true; }
+  bool runs_jobs() const override { return true; }
   std::string device_name() const override { return cpu_name(); }
   std::string link_name() const override {
     return interface_.empty() ? "TCP over loopback" : fmt::format("TCP over {}", interface_);
@@ -94,15 +95,13 @@ class GlooBackend : public Backend {
   }
 
   RankRun run(const program::Job& job, const RunOptions& options) override {
-    RankRun run = executor_.run(job, ranks(), options);
-    job_gradients_.clear();
-    for (const program::Slice& each : job.gradients)
-      job_gradients_.push_back(job_memory_.piece(each));
-    return run;
+    job_gradients_ = job.gradients;  // a hook may ask for them
+    return executor_.run(job, ranks(), options);
   }
 
   std::vector<float> gradient(int parameter) const override {
-    if (!job_gradients_.empty()) return floats_of(job_gradients_[at(parameter)]);
+    if (!job_gradients_.empty())
+      return floats_of(job_memory_.piece(job_gradients_.at(at(parameter))));
     const auto values = memory_->gradient(parameter);
     return {values.begin(), values.end()};
   }
@@ -159,7 +158,7 @@ class GlooBackend : public Backend {
   CpuDevice device_;
   GlooLink link_{connection_};
   execute::Executor executor_{job_memory_, device_, link_};
-  std::vector<execute::Piece> job_gradients_;  ///< [parameter] of the last job, if it ran last
+  std::vector<program::Slice> job_gradients_;  ///< [parameter] of the last job, if it ran last
 };
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "backend/measure/measure_step.hpp"
-#include "model/schedule/variants.hpp"
 
 namespace ddpsim {
 namespace {
@@ -76,8 +75,8 @@ std::vector<double> tolerances_of(const Workload& workload, const GradientRefere
 }  // namespace
 
 GradientReference reference_gradients(Backend& backend, const Workload& workload,
-                                      const Schedule& none, int micro_batches) {
-  backend.run(without_updates(none));
+                                      const RunnableStep& none, int micro_batches) {
+  none.run(backend);
   GradientReference reference;
   std::vector<double> largest;
   for (int p = 0; p < static_cast<int>(workload.parameters.size()); ++p) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
+#include "backend/measure/runnable_step.hpp"
 #include "model/workload/workload.hpp"
 
 namespace ddpsim {
@@ -40,10 +41,10 @@ struct ExpectedGradients {
   int divisor = 0;          ///< what the step divided sums by; 0: all ranks
 };
 
-/// Runs the step without communication and averages, in double, what each rank computed.
-/// Communicates.
+/// Runs a step without communication, in which parameters have to stay as they are, and averages,
+/// in double, what each rank computed. Communicates.
 GradientReference reference_gradients(Backend& backend, const Workload& workload,
-                                      const Schedule& none, int micro_batches);
+                                      const RunnableStep& none, int micro_batches);
 
 /// Compares the gradients of the last step, in which parameters have to stay as they are
 /// (without_updates), for a hook may read them. The tolerance is (ranks + micro-batches + 2) units

@@ -9,8 +9,9 @@
 
 namespace ddpsim {
 
-MeasureInterference::MeasureInterference(Backend& backend, const Schedule& step, Settings settings)
-    : backend_(backend), step_(step), settings_(std::move(settings)) {}
+MeasureInterference::MeasureInterference(Backend& backend, const Schedule& step, JobOf job_of,
+                                         Settings settings)
+    : backend_(backend), step_(step), job_of_(std::move(job_of)), settings_(std::move(settings)) {}
 
 std::optional<MeasuredInterference> MeasureInterference::beside(Bytes size, bool one_by_one,
                                                                 Duration idle) {
@@ -22,7 +23,9 @@ std::optional<MeasuredInterference> MeasureInterference::beside(Bytes size, bool
   const int many = 3 + static_cast<int>(20 * in_seconds(idle + pause) / settings_.step_seconds);
   if (many * settings_.step_seconds > 3 * in_seconds(settings_.patience)) return std::nullopt;
   const Schedule alone = repeated(without_communication(step_), many);
-  if (!measure_rounds(alone, with_background(alone, size, pause), size, pause)) return std::nullopt;
+  if (!measure_rounds({backend_, alone, job_of_},
+                      {backend_, with_background(alone, size, pause), job_of_}, size, pause))
+    return std::nullopt;
   // Where the stream of all-reduces began late or ran dry now and then, the slowdown is scaled to
   // the time in which all-reduces were under way.
   const double busy = in_seconds(middle([](const Round& round) { return round.met; })) /
@@ -35,8 +38,8 @@ std::optional<MeasuredInterference> MeasureInterference::beside(Bytes size, bool
 }
 
 /// False: someone stopped it.
-bool MeasureInterference::measure_rounds(const Schedule& alone, const Schedule& beside, Bytes size,
-                                         Duration pause) {
+bool MeasureInterference::measure_rounds(const RunnableStep& alone, const RunnableStep& beside,
+                                         Bytes size, Duration pause) {
   const int most = 3 + 2 * (settings_.repeats / 15);  // odd, for the one in the middle
   Duration spent{};
   const auto begun = std::chrono::steady_clock::now();
@@ -54,11 +57,11 @@ bool MeasureInterference::measure_rounds(const Schedule& alone, const Schedule& 
   return true;
 }
 
-MeasureInterference::Round MeasureInterference::measure_round(const Schedule& alone,
-                                                              const Schedule& beside,
+MeasureInterference::Round MeasureInterference::measure_round(const RunnableStep& alone,
+                                                              const RunnableStep& beside,
                                                               Duration pause) {
-  const auto run_undisturbed = [&](const Schedule& schedule) {
-    return undisturbed(backend_, [&] { return backend_.run(schedule); });
+  const auto run_undisturbed = [&](const RunnableStep& step) {
+    return undisturbed(backend_, [&] { return step.run(backend_); });
   };
   const RankRun before = run_undisturbed(alone);
   const RankRun run = run_undisturbed(beside);
@@ -68,8 +71,8 @@ MeasureInterference::Round MeasureInterference::measure_round(const Schedule& al
   round.quick = mean_over_ranks(backend_, before.computed);
   round.slow = mean_over_ranks(backend_, run.computed);
   round.met = mean_over_ranks(backend_, beside_it);
-  round.quick_kinds = by_kind(alone, before);
-  round.slow_kinds = by_kind(beside, run);
+  round.quick_kinds = by_kind(alone.schedule(), before);
+  round.slow_kinds = by_kind(beside.schedule(), run);
   if (!any_rank(backend_, beside_it == Duration::zero()))
     starts_.push_back(mean_over_ranks(backend_, run.background_begun));
   // One more was under way when this rank had computed (or a pause), half done on average.

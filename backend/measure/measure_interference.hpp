@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
+#include "backend/measure/runnable_step.hpp"
 #include "model/cost/calibration.hpp"
 
 namespace ddpsim {
@@ -25,7 +26,7 @@ class MeasureInterference {
   };
 
   /// `step` does not communicate. All must outlive this object.
-  MeasureInterference(Backend& backend, const Schedule& step, Settings settings);
+  MeasureInterference(Backend& backend, const Schedule& step, JobOf job_of, Settings settings);
 
   /// Beside all-reduces of this size, which take `idle` when the ranks are idle and run one after
   /// the other or, if `one_by_one`, with pauses. Nothing where too little of it was met, or it
@@ -51,8 +52,9 @@ class MeasureInterference {
     ByKind quick_kinds, slow_kinds;
   };
 
-  bool measure_rounds(const Schedule& alone, const Schedule& beside, Bytes size, Duration pause);
-  Round measure_round(const Schedule& alone, const Schedule& beside, Duration pause);
+  bool measure_rounds(const RunnableStep& alone, const RunnableStep& beside, Bytes size,
+                      Duration pause);
+  Round measure_round(const RunnableStep& alone, const RunnableStep& beside, Duration pause);
   MeasuredInterference result(Bytes size, Duration idle, double busy) const;
   ByKind by_kind(const Schedule& step, const RankRun& run);
   template <typename Pick>
@@ -60,6 +62,7 @@ class MeasureInterference {
 
   Backend& backend_;
   const Schedule& step_;
+  JobOf job_of_;
   Settings settings_;
   Duration allowed_ = Duration::max();
   bool stopped_ = false;

@@ -42,11 +42,13 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-MeasureKernels::MeasureKernels(Backend& backend, const std::vector<Schedule>& steps)
-    : backend_(backend) {
+MeasureKernels::MeasureKernels(Backend& backend, const std::vector<Schedule>& steps,
+                               const JobOf& job_of)
+    : backend_(backend), job_of_(job_of) {
   for (const Schedule& step : steps) {
     const bool hooked = backend.synchronous() && computes_aside(step);
-    (hooked ? hooked_ : plain_).runs.push_back({&step, without_communication(step), {}});
+    (hooked ? hooked_ : plain_)
+        .runs.push_back({&step, RunnableStep(backend, without_communication(step), job_of)});
   }
   if (plain_.runs.empty() || plain_.runs.front().step != &steps.front())
     throw std::invalid_argument("the first step must not communicate");
@@ -62,9 +64,13 @@ void MeasureKernels::run_hooked(const std::vector<AllReduceCost>& all_reduces, b
   const auto law = fit_all_reduce(all_reduces);
   for (Run& each : hooked_.runs)
     if (!each.step->hook_state.empty() && each.timelines.empty())
-      each.executed = with_pauses(*each.step, [&](const Work& work) {
-        return law ? law->time(0, work.payload) : Duration::zero();
-      });
+      each.executed =
+          RunnableStep(backend_,
+                       with_pauses(*each.step,
+                                   [&](const Work& work) {
+                                     return law ? law->time(0, work.payload) : Duration::zero();
+                                   }),
+                       job_of_);
   RunOptions by_processor;
   by_processor.by_processor = true;
   run(hooked_, by_processor, counts);
@@ -72,8 +78,9 @@ void MeasureKernels::run_hooked(const std::vector<AllReduceCost>& all_reduces, b
 
 void MeasureKernels::run(Measured& measured, const RunOptions& how, bool counts) {
   for (Run& each : measured.runs) {
-    const Schedule& step = each.executed;
-    Timeline timeline = undisturbed(backend_, [&] { return measure_step(backend_, step, how); });
+    const Schedule& step = each.executed.schedule();
+    Timeline timeline =
+        undisturbed(backend_, [&] { return measure_step(backend_, each.executed, how); });
     if (!counts) continue;
     const auto works = measured_works(step);
     for (const auto& times : timeline.ranks)
@@ -92,7 +99,7 @@ double MeasureKernels::computing_first(const Measured& measured) {
   const Run& first = measured.runs.front();
   for (const Timeline& timeline : first.timelines)
     for (const auto& times : timeline.ranks)
-      all.push_back(in_seconds(computing(first.executed, times)));
+      all.push_back(in_seconds(computing(first.executed.schedule(), times)));
   return all.empty() ? 0 : median(std::move(all));
 }
 
@@ -136,12 +143,12 @@ std::map<Operation, double> MeasureKernels::over_medians(const Measured& measure
                                                          const Medians& medians) {
   std::map<Operation, std::vector<double>> ratios;
   for (const Run& run : measured.runs) {
-    const auto works = measured_works(run.executed);
+    const auto works = measured_works(run.executed.schedule());
     for (const Timeline& timeline : run.timelines)
       for (const auto& times : timeline.ranks) {
         std::map<Operation, std::pair<double, double>> sums;  // as measured, of medians
         for (std::size_t i = 0; i < times.size(); ++i)
-          if (const auto& work = works[run.executed.tasks[i].work]) {
+          if (const auto& work = works[run.executed.schedule().tasks[i].work]) {
             auto& [taken, usual] = sums[work->operation];
             taken += in_seconds(times[i].end - times[i].start);
             usual += medians.at(*work);
@@ -163,13 +170,13 @@ double MeasureKernels::backward_beside(const std::optional<std::string>& hook_st
   // all.
   const auto each_backward = [](const Run& run, bool only_hooked, auto call) {
     std::set<int> hooked;  // micro-batches
-    for (const Task& task : run.executed.tasks)
+    for (const Task& task : run.executed.schedule().tasks)
       if (task.step != nobody) hooked.insert(task.micro_batch);
-    const auto works = measured_works(run.executed);
+    const auto works = measured_works(run.executed.schedule());
     for (const Timeline& timeline : run.timelines)
       for (const auto& times : timeline.ranks)
         for (std::size_t i = 0; i < times.size(); ++i) {
-          const Task& task = run.executed.tasks[i];
+          const Task& task = run.executed.schedule().tasks[i];
           if (task.operation != Operation::backward || !works[task.work]) continue;
           if (only_hooked && hooked.count(task.micro_batch) == 0) continue;
           call(*works[task.work], in_seconds(times[i].end - times[i].start));
@@ -198,7 +205,7 @@ double MeasureKernels::slowest_rank() const {
     for (const Timeline& timeline : run.timelines) {
       double most = 0, sum = 0;
       for (const auto& times : timeline.ranks) {
-        const double mine = in_seconds(computing(run.executed, times));
+        const double mine = in_seconds(computing(run.executed.schedule(), times));
         most = std::max(most, mine);
         sum += mine;
       }

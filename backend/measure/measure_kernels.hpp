@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
+#include "backend/measure/runnable_step.hpp"
 #include "backend/measure/samples.hpp"
 #include "model/cost/calibration.hpp"
 
@@ -26,7 +27,7 @@ namespace ddpsim {
 class MeasureKernels {
  public:
   /// The first of `steps` does not communicate; all must outlive this object.
-  MeasureKernels(Backend& backend, const std::vector<Schedule>& steps);
+  MeasureKernels(Backend& backend, const std::vector<Schedule>& steps, const JobOf& job_of);
 
   bool has_hooked() const { return !hooked_.runs.empty(); }
   /// Each of the steps once; it only warms up if it does not count.
@@ -51,8 +52,8 @@ class MeasureKernels {
   /// A step as it is run, and what came out.
   struct Run {
     const Schedule* step = nullptr;
-    Schedule executed;  ///< without communication
-    std::vector<Timeline> timelines;
+    RunnableStep executed;  ///< without communication
+    std::vector<Timeline> timelines{};
   };
   struct Measured {
     std::vector<Run> runs;                       ///< the first is of the first step
@@ -70,6 +71,7 @@ class MeasureKernels {
   double slowest_rank() const;
 
   Backend& backend_;
+  JobOf job_of_;
   Measured plain_, hooked_;
 };
 

@@ -47,10 +47,11 @@ class Shares {
 class Measurement {
  public:
   Measurement(Backend& backend, const Workload& workload, const std::vector<Schedule>& steps,
-              const MeasureOptions& options, const Watch& watch)
+              const JobOf& job_of, const MeasureOptions& options, const Watch& watch)
       : backend_(backend),
-        kernels_(backend, steps),
+        kernels_(backend, steps, job_of),
         steps_(steps),
+        job_of_(job_of),
         options_(options),
         watch_(watch),
         result_(provenance_of(backend, workload)) {}
@@ -100,10 +101,11 @@ class Measurement {
   bool launches() {
     std::vector<Duration> hooks, collectives, kernels;
     for (const Schedule& step : steps_) {
+      const RunnableStep runnable(backend_, step, job_of_);
       for (int round = 0; round < 3; ++round) {
         if (!go_on("launch cost", 0.25)) return false;
         const Timeline timeline =
-            undisturbed(backend_, [&] { return measure_step(backend_, step); });
+            undisturbed(backend_, [&] { return measure_step(backend_, runnable); });
         if (round == 0) continue;
         for (const auto& times : timeline.ranks)
           for (std::size_t i = 0; i < times.size(); ++i) {
@@ -186,7 +188,7 @@ class Measurement {
   bool interference() {
     if (backend_.link_ranks() == 1 || result_.all_reduce.empty()) return true;
     MeasureInterference measure(
-        backend_, steps_.front(),
+        backend_, steps_.front(), job_of_,
         {options_.repeats, options_.patience, kernels_.computing_first(), [this](Bytes size) {
            return go_on(fmt::format("interference with {}", to_string(size)), 0.9);
          }});
@@ -241,6 +243,7 @@ class Measurement {
   Backend& backend_;
   MeasureKernels kernels_;
   const std::vector<Schedule>& steps_;
+  const JobOf& job_of_;
   const MeasureOptions& options_;
   const Watch& watch_;
   const Clock::time_point begun_ = Clock::now();
@@ -265,9 +268,9 @@ Calibration provenance_of(Backend& backend, const Workload& workload) {
 }
 
 Calibration measure_machine(Backend& backend, const Workload& workload,
-                            const std::vector<Schedule>& steps, const MeasureOptions& options,
-                            const Watch& watch) {
-  return Measurement(backend, workload, steps, options, watch).run();
+                            const std::vector<Schedule>& steps, const JobOf& job_of,
+                            const MeasureOptions& options, const Watch& watch) {
+  return Measurement(backend, workload, steps, job_of, options, watch).run();
 }
 
 }  // namespace ddpsim

@@ -8,9 +8,7 @@
 #include <fmt/format.h>
 
 #include "backend/device_error.hpp"
-#include "model/program/fingerprint.hpp"
 #include "model/schedule/fingerprint.hpp"
-#include "model/timeline/schedule_times.hpp"
 
 namespace ddpsim {
 namespace {
@@ -34,16 +32,6 @@ void check_executed(Backend& backend, std::uint64_t wanted, std::uint64_t execut
   }
 }
 
-/// The task of the program that does what a task of the schedule does, or the next one.
-std::uint32_t task_in_program(const Schedule& schedule, const program::Program& program,
-                              std::uint32_t task) {
-  for (std::uint32_t t = 0; t < program.tasks.size(); ++t)
-    if (const std::uint32_t deed = program.tasks[t].deed;
-        deed >= task && deed < schedule.tasks.size())
-      return t;
-  return 0;
-}
-
 /// All ranks' times, as one timeline.
 Timeline timeline_of(Backend& backend, const std::vector<TaskTimes>& mine) {
   Timeline timeline;
@@ -60,30 +48,12 @@ Timeline timeline_of(Backend& backend, const std::vector<TaskTimes>& mine) {
 
 }  // namespace
 
-Timeline measure_step(Backend& backend, const Schedule& schedule, const RunOptions& options,
+Timeline measure_step(Backend& backend, const RunnableStep& step, const RunOptions& options,
                       std::optional<Sent>* sent) {
-  const RankRun run = backend.run(schedule, options);
+  const RankRun run = step.run(backend, options);
   if (sent != nullptr) *sent = run.sent;
-  check_executed(backend, fingerprint(schedule), run.fingerprint);
+  check_executed(backend, step.fingerprint(), run.fingerprint);
   return timeline_of(backend, run.times);
-}
-
-Timeline measure_step(Backend& backend, const Schedule& schedule, const program::Job* job,
-                      const RunOptions& options, std::optional<Sent>* sent) {
-  if (job == nullptr) return measure_step(backend, schedule, options, sent);
-  const auto rank = static_cast<std::size_t>(backend.rank());
-  const program::Program& program = job->programs.at(job->program_of.at(rank));
-  RunOptions of_program = options;
-  of_program.pause_before = task_in_program(schedule, program, options.pause_before);
-  const RankRun run = backend.run(*job, of_program);
-  if (sent != nullptr) *sent = run.sent;
-  check_executed(backend, program::fingerprint(*job), run.fingerprint);
-  return timeline_of(backend, times_of(schedule, program, run.times));
-}
-
-const program::Job* job_to_run(Backend& backend, const program::Job* job) {
-  const bool refused = job == nullptr || !backend.refusal(*job).empty();
-  return any_rank(backend, refused) ? nullptr : job;
 }
 
 bool any_rank(Backend& backend, bool mine) {

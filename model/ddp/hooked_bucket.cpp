@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace ddpsim::program {
@@ -61,23 +62,23 @@ HookedBucket::HookedBucket(JobMemory& memory, const Bucket& bucket, std::int32_t
     }
   }
   begin_factors(has(CommAction::draw_q) != nullptr, has(CommAction::pack));
-  const auto sized = [&](const char* name, CommAction action, std::int64_t times) {
-    const CommStep* step = has(action);
-    return memory.bytes(name, index, Holds::hook, times * (step ? step->payload : Bytes{}));
+  const auto numbers = [&](const char* name, const CommStep* step, DType of,
+                           Life life = Life::step) {
+    const Bytes size = (life == Life::job ? ranks : 1) * (step ? step->payload : Bytes{});
+    return memory.add(name, index, Holds::hook, of, size.count / size_of(of).count, life,
+                      life == Life::job ? Start::zeros : Start::undefined);
   };
-  const auto numbers = [&](const char* name, const CommStep* step, DType of, std::int64_t times) {
-    const Bytes size = times * (step ? step->payload : Bytes{});
-    return memory.add(name, index, Holds::hook, of, size.count / size_of(of).count);
+  // What all ranks have sent stays for the next step, which may be one without communication.
+  const auto one_and_all = [&](const char* name, const char* all, CommAction action, DType of) {
+    return std::pair{numbers(name, has(action), of), numbers(all, has(action), of, Life::job)};
   };
-  const CommStep* scales = has(CommAction::gather_scales);
-  scales_ = numbers("scales", scales, DType::fp32, 1);
-  all_scales_ = numbers("all scales", scales, DType::fp32, ranks);
-  codes_ = sized("codes", CommAction::gather_codes, 1);
-  all_codes_ = sized("all codes", CommAction::gather_codes, ranks);
-  pairs_ = sized("pairs", CommAction::gather_pairs, 1);
-  all_pairs_ = sized("all pairs", CommAction::gather_pairs, ranks);
+  constexpr DType bytes = DType::fp8_e4m3;
+  std::tie(scales_, all_scales_) =
+      one_and_all("scales", "all scales", CommAction::gather_scales, DType::fp32);
+  std::tie(codes_, all_codes_) = one_and_all("codes", "all codes", CommAction::gather_codes, bytes);
+  std::tie(pairs_, all_pairs_) = one_and_all("pairs", "all pairs", CommAction::gather_pairs, bytes);
   const CommStep* payload = has(CommAction::plugin_reduce);
-  payload_ = numbers("payload", payload, payload ? payload->type : DType::fp32, 1);
+  payload_ = numbers("payload", payload, payload ? payload->type : DType::fp32);
 }
 
 /// Each Q is a view, which a job of the steady state begins by drawing; a bucket of which nothing

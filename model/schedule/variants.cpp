@@ -147,6 +147,7 @@ Schedule with_pauses(const Schedule& schedule,
     const Task& task = schedule.tasks[i];
     if (is_collective(task.operation) && task.step != nobody) {
       Task& pause = rewriter.keep(i);
+      pause.owner = nobody;  // all take part in a collective
       Work work;
       work.operation = pause.operation = Operation::pause;
       work.host = lasting(schedule.work_of(task));

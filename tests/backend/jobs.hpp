@@ -3,9 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "backend/measure/check_gradients.hpp"
 #include "backend/run/job.hpp"
 #include "model/ddp/build_schedule.hpp"
 #include "model/ddp/job_of_step.hpp"
+#include "model/schedule/variants.hpp"
 #include "model/workload/architecture.hpp"
 
 namespace ddpsim {
@@ -35,6 +37,13 @@ struct SmallJob {
   program::Job step(const Schedule& schedule) const {
     return program::job_of(schedule, StepWorks(workload, cluster, optimizer));
   }
+  JobOf steps() const {
+    return [this](const Schedule& schedule) { return step(schedule); };
+  }
+  /// As that rank runs it.
+  RunnableStep on(const Backend& rank, const Schedule& schedule) const {
+    return RunnableStep(rank, schedule, steps());
+  }
   Schedule schedule(Strategy strategy) const {
     Training training;
     training.strategy = strategy;
@@ -43,6 +52,13 @@ struct SmallJob {
     return schedule(training);
   }
 };
+
+/// What the gradients of a step have to be, of which this is what each rank computes alone.
+inline GradientReference reference_of(Backend& rank, const SmallJob& job, const Schedule& none,
+                                      int micro_batches = 1) {
+  return reference_gradients(rank, job.workload, job.on(rank, without_updates(none)),
+                             micro_batches);
+}
 
 inline JobOptions job_of(int ranks, const std::string& backend = "threads") {
   JobOptions options;

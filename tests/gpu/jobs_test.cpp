@@ -35,7 +35,7 @@ int check_all(const JobOptions& options, const SmallJob& job) {
           Training none = training;
           none.strategy = Strategy::none;
           const GradientReference reference =
-              reference_gradients(backend, job.workload, job.schedule(none), micro_batches);
+              reference_of(backend, job, job.schedule(none), micro_batches);
           const RankRun run = backend.run(job.schedule(training));
           for (const TaskTimes& times : run.times)
             if (times.end < times.start) return 6;

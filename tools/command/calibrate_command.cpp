@@ -22,6 +22,7 @@
 #include "tools/report/writers/progress.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/study/machine_doubts.hpp"
+#include "tools/study/step_jobs.hpp"
 #include "tools/study/validation.hpp"
 
 namespace ddpsim {
@@ -196,8 +197,8 @@ Calibration measured(Backend& backend, const Scenario& scenario,
   watch.stop = [] { return Interruptible::asked(); };
   const Steal steal;
   backend.load(scenario.workload, scenario.optimizer);
-  Calibration calibration =
-      measure_machine(backend, scenario.workload, schedules, request.options, watch);
+  Calibration calibration = measure_machine(backend, scenario.workload, schedules,
+                                            jobs_of(scenario), request.options, watch);
   calibration.backend = request.job.backend;
   const double stolen = largest_of_ranks(backend, steal.share());
   // Once more, for what began meanwhile; the other ranks have nothing left to do.

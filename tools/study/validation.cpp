@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "backend/gloo/check_schedule.hpp"
 #include "backend/measure/measure_step.hpp"
 #include "backend/measure/steal.hpp"
 #include "model/base/index.hpp"
@@ -18,6 +17,7 @@
 #include "sim/predict/predict.hpp"
 #include "tools/study/expected_gradients.hpp"
 #include "tools/study/names.hpp"
+#include "tools/study/step_jobs.hpp"
 
 namespace ddpsim {
 namespace {
@@ -264,28 +264,20 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     step.measured.schedule = schedules[s];
     step.fingerprint = fingerprint(schedules[s]);
   }
-  const StepWorks works(workload, validation.scenario.cluster, validation.scenario.optimizer);
-  // Jobs where the backend runs jobs.
-  std::vector<program::Job> all_jobs;
-  std::vector<const program::Job*> jobs;
-  for (const Schedule& schedule : schedules) all_jobs.push_back(program::job_of(schedule, works));
-  for (std::size_t s = 0; s < schedules.size(); ++s) {
-    jobs.push_back(job_to_run(backend, &all_jobs[s]));
-    // What a training asks for that real ranks would do, and get wrong.
-    if (jobs[s] != nullptr) check_schedule(schedules[s], workload, backend.ranks());
-  }
+  const JobOf job_of = jobs_of(validation.scenario);
+  std::vector<RunnableStep> steps;
+  for (const Schedule& schedule : schedules) steps.emplace_back(backend, schedule, job_of);
+  const auto as_they_are = [&](const Schedule& schedule) {
+    return RunnableStep(backend, without_updates(schedule), job_of);
+  };
   // First of all: what cannot be run is said before anything is measured.
-  const GradientReference reference =
-      reference_gradients(backend, workload, schedules.front(), trainings.front().micro_batches);
+  const GradientReference reference = reference_gradients(
+      backend, workload, as_they_are(schedules.front()), trainings.front().micro_batches);
   for (std::size_t s = 0; s < schedules.size(); ++s) {
     if (trainings[s].strategy == Strategy::none) continue;
     if (backend.rank() == 0 && watch.progress)
       watch.progress(fmt::format("gradients, {} of {}", s + 1, schedules.size()), 0);
-    const Schedule once = without_updates(schedules[s]);
-    if (jobs[s] != nullptr)
-      backend.run(program::job_of(once, works));
-    else
-      backend.run(once);
+    as_they_are(schedules[s]).run(backend);
     validation.steps[s].gradients =
         check_gradients(backend, workload, reference,
                         expected_gradients(trainings[s], schedules[s], backend.ranks()));
@@ -305,10 +297,10 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     MeasureOptions measure = options.measure;
     measure.kernels_follow = true;
     if (measure.within) measure.within = *measure.within - since(begun);
-    validation.calibration = measure_machine(backend, workload, alone, measure, watch);
+    validation.calibration = measure_machine(backend, workload, alone, job_of, measure, watch);
   }
   std::optional<MeasureKernels> kernels;
-  if (!alone.empty()) kernels.emplace(backend, alone);
+  if (!alone.empty()) kernels.emplace(backend, alone, job_of);
 
   const std::vector<RunOptions> paces = paces_of(validation.scenario, schedules, backend.rank());
   std::vector<std::vector<Timeline>> timelines(schedules.size());
@@ -325,9 +317,8 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
       if (backend.rank() == 0 && watch.progress)
         watch.progress(fmt::format("steps, {} of {}", rounds.number() + 1, rounds.most()),
                        static_cast<double>(rounds.number()) / rounds.most());
-      Timeline timeline = undisturbed(backend, [&] {
-        return measure_step(backend, schedules[s], jobs[s], paces[s], &sent[s]);
-      });
+      Timeline timeline =
+          undisturbed(backend, [&] { return measure_step(backend, steps[s], paces[s], &sent[s]); });
       if (sent[s]) overflows[s] += static_cast<double>(sent[s]->overflows);
       if (rounds.count()) timelines[s].push_back(std::move(timeline));
     }

@@ -34,10 +34,10 @@ struct LargeBuckets {
     std::vector<TaskTimes> times;
     const int code = run_job(job_of(2), [&](Backend& rank) {
       rank.load(job.workload, job.optimizer);
-      const GradientReference reference =
-          reference_gradients(rank, job.workload, job.schedule(none), 1);
-      rank.run(schedule);
-      const RankRun run = rank.run(schedule);
+      const GradientReference reference = reference_of(rank, job, job.schedule(none), 1);
+      const RunnableStep step = job.on(rank, schedule);
+      step.run(rank);
+      const RankRun run = step.run(rank);
       if (rank.rank() == 0)
         for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
           if (is_collective(schedule.tasks[i].operation) && schedule.tasks[i].bucket != nobody)

@@ -191,9 +191,9 @@ TEST_CASE("every strategy ends with the mean of the hooked gradients",
           CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
                   rank.load(job.workload, job.optimizer);
                   const GradientReference reference =
-                      reference_gradients(rank, job.workload, job.schedule(none), micro_batches);
+                      reference_of(rank, job, job.schedule(none), micro_batches);
                   const GradientReference without =
-                      reference_gradients(rank, job.workload, job.schedule(bare), micro_batches);
+                      reference_of(rank, job, job.schedule(bare), micro_batches);
                   rank.run(job.step(without_updates(job.schedule(training))));
                   if (!check_gradients(rank, job.workload, reference).good()) return 5;
                   // They did something.
@@ -447,7 +447,7 @@ TEST_CASE("a plugin's comm hook is called around an all-reduce of its payload",
   CHECK(run_job(options, [&](Backend& rank) {
           rank.load(job.workload, job.optimizer);
           const GradientReference reference =
-              reference_gradients(rank, job.workload, job.schedule(Strategy::none), 1);
+              reference_of(rank, job, job.schedule(Strategy::none), 1);
           rank.run(job.step(without_updates(schedule)));
           return check_gradients(rank, job.workload, reference).good() ? 0 : 5;
         }) == 0);

@@ -32,13 +32,13 @@ std::vector<ParameterValues> parameters_after(const SmallJob& job,
   for (std::int32_t p = 0; p < static_cast<std::int32_t>(job.workload.parameters.size()); ++p)
     decay.groups.push_back({p});
   std::vector<ParameterValues> all(static_cast<std::size_t>(ranks));
-  std::vector<Schedule> schedules;
-  for (const Training& each : trainings) schedules.push_back(job.schedule(each));
-  const Schedule last = job.schedule(alone);
+  std::vector<program::Job> all_steps;
+  for (const Training& each : trainings) all_steps.push_back(job.step(job.schedule(each)));
+  const program::Job last = job.step(job.schedule(alone));
   REQUIRE(run_job(job_of(ranks), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            for (const Schedule& schedule : schedules)
-              for (int step = 0; step < steps; ++step) rank.run(schedule);
+            for (const program::Job& each : all_steps)
+              for (int step = 0; step < steps; ++step) rank.run(each);
             rank.run(last);
             for (int p = 0; p < static_cast<int>(job.workload.parameters.size()); ++p)
               all[static_cast<std::size_t>(rank.rank())].push_back(rank.gradient(p));

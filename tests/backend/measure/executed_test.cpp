@@ -1,4 +1,4 @@
-// That ranks execute the schedule they are given, and all of them the same; and that what
+// That ranks execute the step they are given, and all of them the same; and that what
 // model/schedule/variants.hpp makes of a step is executed to its last task.
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "backend/device_error.hpp"
 #include "backend/measure/measure_step.hpp"
+#include "model/program/fingerprint.hpp"
 #include "model/schedule/fingerprint.hpp"
 #include "model/schedule/variants.hpp"
 #include "tests/backend/fakes.hpp"
@@ -52,21 +53,21 @@ bool all_have_times(const Schedule& schedule, const std::vector<TaskTimes>& time
 
 }  // namespace
 
-TEST_CASE("every rank reports the fingerprint of the schedule it was given",
+TEST_CASE("every rank reports the fingerprint of the job or schedule it was given",
           "[backend][measure][fingerprint]") {
   const std::string backend = GENERATE("threads", "gloo");
   const SmallJob job(2);
   for (const Strategy strategy : all_strategies) {
     CAPTURE(backend, name_of(strategy));
     const Schedule schedule = job.schedule(strategy);
-    const std::uint64_t expected = fingerprint(schedule);
-    const Schedule repeats = repeated(schedule, 2);
+    const program::Job once = job.step(schedule), repeats = job.step(repeated(schedule, 2));
+    const std::uint64_t expected = program::fingerprint(once);
     CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            if (rank.run(schedule).fingerprint != expected) return 5;
-            return rank.run(repeats).fingerprint == fingerprint(repeats) ? 0 : 6;
+            if (rank.run(once).fingerprint != expected) return 5;
+            return rank.run(repeats).fingerprint == program::fingerprint(repeats) ? 0 : 6;
           }) == 0);
-    CHECK(fingerprint(repeats) != expected);
+    CHECK(program::fingerprint(repeats) != expected);
   }
   const SmallJob on_gpus = gpu_job(2);
   const Schedule schedule = on_gpus.schedule(Strategy::bucketed);
@@ -96,8 +97,8 @@ TEST_CASE("a rank whose schedule differs in one task is found, on all ranks",
       CAPTURE(backend, change, odd);
       Schedule other = schedule;
       changes[change](other);
-      const std::string usual = fingerprint_text(fingerprint(schedule));
-      const std::string its = fingerprint_text(fingerprint(other));
+      const std::string usual = fingerprint_text(program::fingerprint(job.step(schedule)));
+      const std::string its = fingerprint_text(program::fingerprint(job.step(other)));
       REQUIRE(usual != its);
       // Rank 0's is the one that all are compared with.
       const std::string expected =
@@ -105,9 +106,9 @@ TEST_CASE("a rank whose schedule differs in one task is found, on all ranks",
           (odd == 0 ? its + ", rank 1 has " + usual : usual + ", rank 2 has " + its);
       CHECK(run_job(job_of(3, backend), [&](Backend& rank) {
               rank.load(job.workload, job.optimizer);
-              measure_step(rank, schedule);
+              measure_step(rank, job.on(rank, schedule));
               try {
-                measure_step(rank, rank.rank() == odd ? other : schedule);
+                measure_step(rank, job.on(rank, rank.rank() == odd ? other : schedule));
               } catch (const DeviceError& problem) {
                 return problem.what() == expected ? 0 : 6;
               }
@@ -133,7 +134,7 @@ TEST_CASE("a step without communication sends nothing, and its ranks meet where 
     CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             std::optional<Sent> sent;
-            const Timeline timeline = measure_step(rank, quiet, {}, &sent);
+            const Timeline timeline = measure_step(rank, job.on(rank, quiet), {}, &sent);
             if (sent != Sent{}) return 5;
             for (const auto& times : timeline.ranks)
               if (!all_have_times(quiet, times)) return 6;
@@ -159,12 +160,13 @@ TEST_CASE("of a repeated step each task has the time of the last round",
     CHECK(step.tasks.size() == once.tasks.size());
     CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            const RankRun run = rank.run(step);
+            const RunnableStep runnable = job.on(rank, step);
+            const RankRun run = runnable.run(rank);
             if (!all_have_times(step, run.times)) return 5;
             // Three rounds of 10 ms came before.
             if (run.times.front().issued < Instant{30ms}) return 6;
             if (run.computed < 40ms) return 7;
-            return measure_step(rank, step).ranks.size() == 2 ? 0 : 8;
+            return measure_step(rank, runnable).ranks.size() == 2 ? 0 : 8;
           }) == 0);
   }
 }
@@ -180,9 +182,10 @@ TEST_CASE("a step with all-reduces beside it has the times of its own tasks",
     CHECK(step.tasks.size() < quiet.tasks.size());  // without those in which ranks meet
     CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            const RankRun run = rank.run(step);
+            const RunnableStep runnable = job.on(rank, step);
+            const RankRun run = runnable.run(rank);
             if (!all_have_times(step, run.times)) return 5;
-            if (run.fingerprint != fingerprint(step)) return 6;
+            if (run.fingerprint != runnable.fingerprint()) return 6;
             return run.background_ended > 0 && run.background_begun < run.computed ? 0 : 7;
           }) == 0);
   }

@@ -58,7 +58,7 @@ TEST_CASE("R24, R27: every strategy ends with the mean of the local gradients on
           const int code = run_job(job_of(ranks, backend), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             const GradientReference reference =
-                reference_gradients(rank, job.workload, job.schedule(none), micro_batches);
+                reference_of(rank, job, job.schedule(none), micro_batches);
             rank.run(job.step(job.schedule(training)));
             return check_gradients(rank, job.workload, reference).good() ? 0 : 5;
           });
@@ -95,7 +95,7 @@ TEST_CASE("R4: a sparse gradient is gathered, and ends as the mean of all rows o
         const int code = run_job(job_of(ranks, backend), [&](Backend& rank) {
           rank.load(job.workload, job.optimizer);
           const GradientReference reference =
-              reference_gradients(rank, job.workload, job.schedule(none), micro_batches);
+              reference_of(rank, job, job.schedule(none), micro_batches);
           std::size_t zeros = 0, uneven = 0;  // elements of the sparse gradient
           for (const double value : reference.mean[0]) zeros += value == 0 ? 1 : 0;
           for (const float value : rank.gradient(0)) uneven += value == 0 ? 1 : 0;
@@ -179,8 +179,7 @@ TEST_CASE("R36: ranks without inputs send zeros, and all end with the others' me
             if (rank.rank() < 2) std::copy(mine.begin(), mine.end(), sum.begin());
             rank.sum(sum);
           }
-          const GradientReference reference =
-              reference_gradients(rank, job.workload, job.schedule(none), 1);
+          const GradientReference reference = reference_of(rank, job, job.schedule(none), 1);
           for (std::size_t p = 0; p < sums.size(); ++p)
             for (std::size_t i = 0; i < sums[p].size(); ++i)
               if (std::abs(reference.mean[p][i] - sums[p][i] / 3) > 1e-12) return 6;
@@ -260,12 +259,12 @@ TEST_CASE("no gradient is left out and none is all zeros", "[backend][gradients]
 
 TEST_CASE("a step repeats its gradients although parameters are updated", "[backend][gradients]") {
   const SmallJob job(2);
-  const Schedule schedule = job.schedule(Strategy::bucketed);
+  const program::Job step = job.step(job.schedule(Strategy::bucketed));
   CHECK(run_job(job_of(2), [&](Backend& rank) {
           rank.load(job.workload, job.optimizer);
-          rank.run(schedule);
+          rank.run(step);
           const std::vector<float> first = rank.gradient(0);
-          rank.run(schedule);
+          rank.run(step);
           return rank.gradient(0) == first ? 0 : 5;
         }) == 0);
 }
@@ -275,13 +274,12 @@ TEST_CASE("wrong gradients are found", "[backend][gradients]") {
   std::atomic<int> found = 0;
   run_job(job_of(2), [&](Backend& rank) {
     rank.load(job.workload, job.optimizer);
-    GradientReference reference =
-        reference_gradients(rank, job.workload, job.schedule(Strategy::none), 1);
-    rank.run(job.schedule(Strategy::naive));
+    GradientReference reference = reference_of(rank, job, job.schedule(Strategy::none), 1);
+    rank.run(job.step(job.schedule(Strategy::naive)));
     reference.mean[3][0] += 1e-3;
     const GradientCheck off = check_gradients(rank, job.workload, reference);
     if (off.identical && off.first_wrong == job.workload.parameters[3].name) ++found;
-    rank.run(job.schedule(Strategy::none));  // now each rank has its own
+    rank.run(job.step(job.schedule(Strategy::none)));  // now each rank has its own
     if (!check_gradients(rank, job.workload, reference).identical) ++found;
     return 0;
   });
@@ -306,7 +304,7 @@ TEST_CASE("hooks fire once for each gradient, in arrival order, with the gradien
       complete += micro_batch == 0 &&
                   rank.gradient(parameter) == local[r][static_cast<std::size_t>(parameter)];
     };
-    rank.run(job.schedule(Strategy::bucketed), options);
+    rank.run(job.step(job.schedule(Strategy::bucketed)), options);
     return 0;
   });
   CHECK(fired[0] == works.arrival);

@@ -11,6 +11,7 @@
 #include "backend/measure/measure_machine.hpp"
 #include "backend/measure/measure_step.hpp"
 #include "model/ddp/comm_hook.hpp"
+#include "model/program/fingerprint.hpp"
 #include "model/schedule/fingerprint.hpp"
 #include "model/schedule/variants.hpp"
 #include "tests/backend/jobs.hpp"
@@ -20,31 +21,39 @@ namespace {
 
 using namespace std::chrono_literals;
 
-bool communicates(const Schedule& schedule) {
-  return std::any_of(schedule.tasks.begin(), schedule.tasks.end(),
-                     [](const Task& task) { return is_collective(task.operation); });
+template <typename Action>
+bool has(const program::Job& job, const program::Program& program) {
+  return std::ranges::any_of(program.tasks, [&](const program::Task& task) {
+    return std::holds_alternative<Action>(job.deed_of(task).action);
+  });
+}
+
+bool communicates(const program::Job& job) {
+  return has<program::Collective>(job, job.programs.front());
 }
 
 /// A backend whose runs are not what they were. Of several rounds it runs one: what they took is
 /// made up.
 class Changed : public Backend {
  public:
-  using Change = std::function<void(RankRun&, const Schedule&)>;
+  using Change = std::function<void(RankRun&, const program::Job&)>;
   Changed(Backend& real, Change change) : real_(real), change_(std::move(change)) {}
   int rank() const override { return real_.rank(); }
   int ranks() const override { return real_.ranks(); }
   bool synchronous() const override { return real_.synchronous(); }
+  bool runs_jobs() const override { return true; }
   std::string device_name() const override { return real_.device_name(); }
   std::string link_name() const override { return real_.link_name(); }
   std::string versions() const override { return real_.versions(); }
   void load(const Workload& workload, Optimizer optimizer) override {
     real_.load(workload, optimizer);
   }
-  RankRun run(const Schedule& schedule, const RunOptions& options) override {
-    Schedule once = schedule;
-    once.rounds = 1;
+  RankRun run(const program::Job& job, const RunOptions& options) override {
+    program::Job once = job;
+    for (program::Program& program : once.programs) program.rounds = 1;
     RankRun run = real_.run(once, options);
-    change_(run, schedule);
+    run.fingerprint = program::fingerprint(job);
+    change_(run, job);
     return run;
   }
   std::vector<float> gradient(int parameter) const override { return real_.gradient(parameter); }
@@ -68,7 +77,7 @@ Calibration measured(const SmallJob& job, const MeasureOptions& options, const W
                                     job.schedule(Strategy::naive)};
   const int code = run_job(job_of(2), [&](Backend& rank) {
     rank.load(job.workload, job.optimizer);
-    Calibration mine = measure_machine(rank, job.workload, steps, options, watch);
+    Calibration mine = measure_machine(rank, job.workload, steps, job.steps(), options, watch);
     if (rank.rank() == 0) result = std::move(mine);
     return 0;
   });
@@ -83,7 +92,8 @@ Calibration measured_with(const SmallJob& job, const MeasureOptions& options,
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             Changed changed(rank, change);
-            Calibration mine = measure_machine(changed, job.workload, steps, options, {});
+            Calibration mine =
+                measure_machine(changed, job.workload, steps, job.steps(), options, {});
             if (rank.rank() == 0) result = std::move(mine);
             return 0;
           }) == 0);
@@ -109,7 +119,7 @@ TEST_CASE("a measured timeline obeys the schedule", "[backend][measure]") {
   Timeline timeline;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            const Timeline mine = measure_step(rank, schedule);
+            const Timeline mine = measure_step(rank, job.on(rank, schedule));
             if (rank.rank() == 0) timeline = mine;
             return 0;
           }) == 0);
@@ -191,9 +201,9 @@ TEST_CASE("interference is measured where both were at work, and left out where 
   // does.
   const auto measured_late = [&](std::function<bool(int)> is_late) {
     const Changed::Change made_up = [is_late = std::move(is_late), round = 0, alone = false](
-                                        RankRun& run, const Schedule& step) mutable {
+                                        RankRun& run, const program::Job& step) mutable {
       if (communicates(step)) return;
-      const bool was_alone = std::exchange(alone, step.background.size == Bytes{});
+      const bool was_alone = std::exchange(alone, !step.beside);
       run.computed = alone ? 100ms : 110ms;
       if (alone) return;
       // A run that is repeated because the machine's host took its time is of the same round.
@@ -224,13 +234,13 @@ TEST_CASE("of a stream that is under way at times, the slowdown is that of those
   options.largest = 64 * KiB;
   options.patience = 10s;  // whatever the machine does beside: idle all-reduces are really timed
   const Calibration calibration =
-      measured_with(job, options, [](RankRun& run, const Schedule& step) {
+      measured_with(job, options, [](RankRun& run, const program::Job& step) {
         if (communicates(step)) return;
-        run.computed = step.background.size != Bytes{} ? 110ms : 100ms;
-        if (step.background.size == Bytes{}) return;
+        run.computed = step.beside ? 110ms : 100ms;
+        if (!step.beside) return;
         run.background_begun = {};
         run.background_ended = 20;
-        run.background_busy = step.background.pause > Duration::zero() ? 0.2 : 1;
+        run.background_busy = has<program::Pause>(step, *step.beside) ? 0.2 : 1;
       });
   bool small = false, large = false;
   for (const MeasuredInterference& point : calibration.interference) {
@@ -251,10 +261,11 @@ TEST_CASE("a machine that stands still in every step leaves factors that a reade
   options.largest = 64 * KiB;
   // In each run another forward kernel takes ten seconds: a step takes long, no kernel's median.
   const Calibration calibration =
-      measured_with(job, options, [stalled = 0](RankRun& run, const Schedule& step) mutable {
+      measured_with(job, options, [stalled = 0](RankRun& run, const program::Job& step) mutable {
         std::vector<std::size_t> forward;
-        for (std::size_t i = 0; i < std::min(step.tasks.size(), run.times.size()); ++i)
-          if (step.tasks[i].operation == Operation::forward) forward.push_back(i);
+        const std::vector<program::Task>& tasks = step.programs.front().tasks;
+        for (std::size_t i = 0; i < std::min(tasks.size(), run.times.size()); ++i)
+          if (step.works[tasks[i].work].operation == Operation::forward) forward.push_back(i);
         if (!forward.empty())
           run.times[forward[static_cast<std::size_t>(stalled++) % forward.size()]].end += 10s;
       });
@@ -278,9 +289,9 @@ TEST_CASE("a round in which the machine stalls does not count as interference",
     const int rounds = repeats < 15 ? 3 : 5;
     const Calibration calibration = measured_with(
         job, options,
-        [rounds, round = 0, alone = false](RankRun& run, const Schedule& step) mutable {
+        [rounds, round = 0, alone = false](RankRun& run, const program::Job& step) mutable {
           if (communicates(step)) return;
-          const bool was_alone = std::exchange(alone, step.background.size == Bytes{});
+          const bool was_alone = std::exchange(alone, !step.beside);
           run.computed = alone ? 100ms : 110ms;
           if (alone) return;
           run.background_begun = {};
@@ -316,9 +327,9 @@ TEST_CASE("what a comm hook computes is measured where it runs", "[backend][meas
             RunOptions options;
             options.by_processor = true;
             std::optional<Sent> sent;
-            const Timeline timeline = measure_step(rank, paused, options, &sent);
+            const Timeline timeline = measure_step(rank, job.on(rank, paused), options, &sent);
             const std::vector<Schedule> steps{alone, hooked};
-            Calibration mine = measure_machine(rank, job.workload, steps, few(), {});
+            Calibration mine = measure_machine(rank, job.workload, steps, job.steps(), few(), {});
             if (rank.rank() != 0) return 0;
             calibration = std::move(mine);
             if (sent->collectives != 0 || sent->payload != Bytes{}) return 1;
@@ -369,10 +380,10 @@ TEST_CASE("backward is held beside each comm hook apart", "[backend][measure]") 
   double of_fp16 = 0, of_powersgd = 0, of_all = 0, of_other = 0, of_one = 0, of_only = 0;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            for (const Schedule& step : steps) measure_step(rank, step);
+            for (const Schedule& step : steps) measure_step(rank, job.on(rank, step));
             const std::vector<Schedule> two(steps.begin(), steps.begin() + 2);
-            MeasureKernels both(rank, steps);
-            MeasureKernels one(rank, two);
+            MeasureKernels both(rank, steps, job.steps());
+            MeasureKernels one(rank, two, job.steps());
             for (int round = 0; round < 3; ++round) {
               both.run_hooked({}, true);
               one.run_hooked({}, true);
@@ -415,11 +426,11 @@ TEST_CASE("every hook that computes aside does so beside collectives that only l
     Timeline timeline;
     REQUIRE(run_job(job_of(2), [&](Backend& rank) {
               rank.load(job.workload, job.optimizer);
-              measure_step(rank, hooked);
+              measure_step(rank, job.on(rank, hooked));
               RunOptions options;
               options.by_processor = true;
               std::optional<Sent> sent;
-              Timeline mine = measure_step(rank, paused, options, &sent);
+              Timeline mine = measure_step(rank, job.on(rank, paused), options, &sent);
               if (rank.rank() == 0) timeline = std::move(mine);
               return sent->collectives == 0 ? 0 : 1;
             }) == 0);
@@ -501,13 +512,14 @@ TEST_CASE("a backend that executes another schedule than it was given is found",
   const Schedule schedule = job.schedule(Strategy::bucketed);
   CHECK(run_job(job_of(2), [&](Backend& rank) {
           rank.load(job.workload, job.optimizer);
-          Changed changed(rank, [&](RankRun& run, const Schedule&) {
+          Changed changed(rank, [&](RankRun& run, const program::Job&) {
             if (rank.rank() == 1) run.fingerprint ^= 1;
           });
-          const std::string usual = fingerprint_text(fingerprint(schedule));
-          const std::string other = fingerprint_text(fingerprint(schedule) ^ 1);
+          const std::uint64_t wanted = job.on(rank, schedule).fingerprint();
+          const std::string usual = fingerprint_text(wanted);
+          const std::string other = fingerprint_text(wanted ^ 1);
           try {
-            measure_step(changed, schedule);
+            measure_step(changed, job.on(changed, schedule));
           } catch (const DeviceError& problem) {
             const std::string why = problem.what();
             return why.find("rank 0 is " + usual + ", rank 1 has " + other) != why.npos ? 0 : 6;

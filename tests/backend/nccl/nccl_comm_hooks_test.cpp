@@ -290,7 +290,7 @@ TEST_CASE("what comm hooks compute on GPUs is measured without communication, an
               backend.run(steps[0]);
               const std::vector<float> first = backend.gradient(0);
               const Calibration calibration =
-                  measure_machine(backend, job.workload, steps, options, {});
+                  measure_machine(backend, job.workload, steps, job.steps(), options, {});
               for (const MeasuredWork& task : calibration.tasks)
                 if (task.time.median > Duration::zero()) measured.insert(task.operation);
               // What a step without communication left is dropped.

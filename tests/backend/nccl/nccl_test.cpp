@@ -180,8 +180,8 @@ TEST_CASE("fake GPUs end every strategy with the mean of the local gradients", "
         [&](int) { return std::make_unique<FakeGpu>(&link); },
         [&](Backend& backend) {
           backend.load(job.workload, job.optimizer);
-          const GradientReference reference = reference_gradients(
-              backend, job.workload, job.schedule(none), training.micro_batches);
+          const GradientReference reference =
+              reference_of(backend, job, job.schedule(none), training.micro_batches);
           const RankRun run = backend.run(job.schedule(training));
           for (const TaskTimes& times : run.times)
             if (times.start > times.end || times.issued > times.enqueued) return 6;
@@ -336,7 +336,7 @@ TEST_CASE("loopback moves what a rank of a ring moves, and changes no gradient",
               CHECK_THAT(backend.link_name(), Catch::Contains("loopback"));
               backend.load(job.workload, job.optimizer);
               const GradientReference reference =
-                  reference_gradients(backend, job.workload, job.schedule(Strategy::none), 1);
+                  reference_of(backend, job, job.schedule(Strategy::none), 1);
               calls.clear();
               backend.run(schedule);
               return check_gradients(backend, job.workload, reference).good() ? 0 : 5;
@@ -377,7 +377,7 @@ TEST_CASE("a calibration of fake GPUs is complete and tells kinds of kernels and
                 [&](Backend& backend) {
                   backend.load(job.workload, job.optimizer);
                   const Calibration mine =
-                      measure_machine(backend, job.workload, steps, options, {});
+                      measure_machine(backend, job.workload, steps, job.steps(), options, {});
                   if (backend.rank() == 0) calibration = mine;
                   return 0;
                 }) == 0);
