@@ -85,12 +85,6 @@ void add_pairs(std::span<const std::byte> all, std::size_t each, DType type,
   }
 }
 
-Pairs select_share(const Values& values, double share) {
-  const auto count = static_cast<std::size_t>(
-      std::max(1.0, std::ceil(share * static_cast<double>(values.size()))));
-  return select_largest(InFull(values).get(), count);
-}
-
 void spread_pairs(std::span<const std::byte> all, std::size_t each, DType type,
                   const Values& values) {
   const InFull sum(values);

@@ -29,9 +29,6 @@ void write(const Pairs& pairs, DType type, std::span<std::byte> wire);
 /// that points nowhere.
 void add_pairs(std::span<const std::byte> all, std::size_t each, DType type, std::span<float> into);
 
-/// The share of the values of largest magnitude, at least one of them.
-Pairs select_share(const Values& values, double share);
-
 /// values = the sum of the pairs of all ranks, `each` bytes of one rank.
 void spread_pairs(std::span<const std::byte> all, std::size_t each, DType type,
                   const Values& values);

@@ -72,36 +72,6 @@ class Values {
   std::span<std::uint16_t> narrow_;
 };
 
-/// Calls f(piece of a, piece of b) for all pieces: those of a are changed, those of b are read.
-/// Both have one length.
-template <class Function>
-void combine(const Values& a, const Values& b, Function f) {
-  assert(a.size() == b.size());
-  Values::Room room;
-  a.change([&](std::span<float> piece, std::size_t begin) {
-    f(piece, std::span<const float>(b.part(begin, piece.size()).in_fp32(room)));
-  });
-}
-/// a = b, in a's type.
-inline void copy(const Values& a, const Values& b) {
-  assert(a.size() == b.size());
-  b.each([&](std::span<const float> piece, std::size_t begin) {
-    a.part(begin, piece.size()).assign(piece);
-  });
-}
-
-/// a += b
-inline void add(const Values& a, const Values& b) {
-  combine(a, b, [](auto into, auto from) {
-    for (std::size_t i = 0; i < into.size(); ++i) into[i] += from[i];
-  });
-}
-/// a -= b
-inline void subtract(const Values& a, const Values& b) {
-  combine(a, b, [](auto into, auto from) {
-    for (std::size_t i = 0; i < into.size(); ++i) into[i] -= from[i];
-  });
-}
 /// values *= factor
 inline void scale_by(const Values& values, float factor) {
   values.change([&](std::span<float> piece, std::size_t) {
@@ -121,13 +91,6 @@ inline void touch(const Values& values, std::int64_t traffic) {
     scale_by(values.part(0, count), one);
   }
 }
-/// values /= divisor
-inline void divide_by(const Values& values, int divisor) {
-  const auto by = static_cast<float>(divisor);
-  values.change([&](std::span<float> piece, std::size_t) {
-    for (float& value : piece) value /= by;
-  });
-}
 
 /// A row of numbers of one type. It keeps its memory when it shrinks.
 class Numbers {
@@ -140,8 +103,6 @@ class Numbers {
     narrow_.resize(is_wide ? 0 : count);
   }
   Values values() { return size_of(type_) == Bytes{4} ? Values(wide_) : Values(type_, narrow_); }
-  std::int64_t count_not_finite() const { return ddpsim::count_not_finite(type_, narrow_); }
-  std::size_t size() const { return std::max(wide_.size(), narrow_.size()); }
 
  private:
   DType type_ = DType::fp32;

@@ -14,10 +14,7 @@
 #include "backend/execute/executor.hpp"
 #include "backend/execute/refusal.hpp"
 #include "backend/gloo/all_reduce_timer.hpp"
-#include "backend/gloo/check_schedule.hpp"
 #include "backend/gloo/host.hpp"
-#include "backend/gloo/kept_hooks.hpp"
-#include "backend/gloo/step_executor.hpp"
 #include "backend/link/gloo/gloo_link.hpp"
 #include "backend/version.hpp"
 
@@ -26,16 +23,24 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// Throws std::invalid_argument if a gradient would send more rows than there are.
+void check_sparse_rows(const Workload& workload) {
+  for (const Parameter& parameter : workload.parameters) {
+    if (!parameter.sparse || parameter.sparse_rows <= parameter.shape.front()) continue;
+    throw std::invalid_argument(fmt::format(
+        "{} has {} rows, and its sparse gradient would send {}: set rows to at most {}",
+        parameter.name, parameter.shape.front(), parameter.sparse_rows, parameter.shape.front()));
+  }
+}
+
 class GlooBackend : public Backend {
  public:
   GlooBackend(Rendezvous& rendezvous, int rank, int ranks, std::string interface,
               milliseconds timeout, const Plugins* plugins)
       : interface_(std::move(interface)),
-        plugins_(plugins),
-        kept_hooks_(rank, ranks, plugins),
         connection_(rendezvous, rank, ranks, interface_, timeout),
         in_turns_(beside_others()),
-        job_memory_(rank, host_memory().count / ranks),
+        memory_(rank, host_memory().count / ranks),
         device_(rank, plugins) {
     // The connection's threads have started by now.
     take_role(in_turns_ ? Role::computation_in_turns : Role::computation);
@@ -56,7 +61,7 @@ class GlooBackend : public Backend {
                        gemm_instructions(), in_turns_ ? ", in turns with other programs" : "");
   }
 
-  void load(const Workload& workload, Optimizer optimizer) override {
+  void load(const Workload& workload, Optimizer) override {
     for (const Parameter& parameter : workload.parameters)
       if (parameter.dtype != DType::fp32)
         throw std::invalid_argument(fmt::format(
@@ -64,30 +69,9 @@ class GlooBackend : public Backend {
             parameter.name, name_of(parameter.dtype)));
     check_sparse_rows(workload);
     check_host_memory(workload, ranks());
-    workload_ = &workload;
-    kept_hooks_.clear();
-    kernels_.reset();
-    user_hooks_.reset();
-    memory_.reset();
-    optimizer_ = optimizer;
-    job_memory_.forget();
-    job_gradients_.clear();
+    memory_.forget();
+    gradients_.clear();
     device_.load(workload);
-  }
-
-  RankRun run(const Schedule& schedule, const RunOptions& options) override {
-    if (workload_ == nullptr) throw std::logic_error("run before load");
-    check_schedule(schedule, *workload_, ranks());
-    if (!memory_) make_memory();
-    job_gradients_.clear();
-    memory_->arrange(schedule);
-    StepExecutor executor(
-        {connection_, *memory_, *kernels_, *user_hooks_, kept_hooks_.of(schedule)}, schedule,
-        options);
-    if (schedule.background.size == Bytes{}) return executor.run(nullptr);
-    BackgroundLoad background(connection_, timer_.values(schedule.background.size),
-                              schedule.background.pause);
-    return executor.run(&background);
   }
 
   std::string refusal(const program::Job& job) const override {
@@ -95,15 +79,15 @@ class GlooBackend : public Backend {
   }
 
   RankRun run(const program::Job& job, const RunOptions& options) override {
-    job_gradients_ = job.gradients;  // a hook may ask for them
+    gradients_ = job.gradients;  // a hook may ask for them
     return executor_.run(job, ranks(), options);
   }
 
   std::vector<float> gradient(int parameter) const override {
-    if (!job_gradients_.empty())
-      return floats_of(job_memory_.piece(job_gradients_.at(at(parameter))));
-    const auto values = memory_->gradient(parameter);
-    return {values.begin(), values.end()};
+    const execute::Piece piece = memory_.piece(gradients_.at(at(parameter)));
+    if (piece.type != DType::fp32) throw std::logic_error("a gradient that is not fp32");
+    const auto* begin = reinterpret_cast<const float*>(piece.data);
+    return {begin, begin + piece.count};
   }
 
   std::vector<Duration> time_all_reduces(Bytes size, int count, bool waiting) override {
@@ -121,19 +105,6 @@ class GlooBackend : public Backend {
   }
 
  private:
-  /// What schedules work on; jobs say themselves which memory they need.
-  void make_memory() {
-    memory_ = std::make_unique<Memory>(*workload_, optimizer_, rank());
-    kernels_ = std::make_unique<Kernels>(*workload_, optimizer_, ranks(), *memory_);
-    user_hooks_ = std::make_unique<UserHooks>(*workload_, rank(), ranks(), *memory_, plugins_);
-  }
-
-  static std::vector<float> floats_of(const execute::Piece& piece) {
-    const auto* begin = reinterpret_cast<const float*>(piece.data);
-    if (piece.type != DType::fp32) throw std::logic_error("a gradient that is not fp32");
-    return {begin, begin + piece.count};
-  }
-
   /// Do other programs keep the cores of any rank busy? The same answer on all ranks.
   bool beside_others() {
     const std::byte taken{cores_are_taken(ranks())};
@@ -144,21 +115,14 @@ class GlooBackend : public Backend {
   }
 
   std::string interface_;
-  const Plugins* plugins_;
-  const Workload* workload_ = nullptr;
-  Optimizer optimizer_ = Optimizer::none;
-  std::unique_ptr<Memory> memory_;
-  std::unique_ptr<Kernels> kernels_;
-  std::unique_ptr<UserHooks> user_hooks_;
-  KeptHooks kept_hooks_;
   Connection connection_;  ///< its threads use the others
   bool in_turns_;          ///< kernels take turns with other programs
   AllReduceTimer timer_{connection_};
-  execute::Memory job_memory_;
+  execute::Memory memory_;
   CpuDevice device_;
   GlooLink link_{connection_};
-  execute::Executor executor_{job_memory_, device_, link_};
-  std::vector<program::Slice> job_gradients_;  ///< [parameter] of the last job, if it ran last
+  execute::Executor executor_{memory_, device_, link_};
+  std::vector<program::Slice> gradients_;  ///< [parameter] of the last job
 };
 
 }  // namespace

@@ -57,11 +57,6 @@ class Communicator {
   void all_reduce(DType type, std::span<std::uint16_t> values, std::uint32_t tag = 0);
   /// Everyone's `mine`, all of one size, by rank.
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all, std::uint32_t tag = 0);
-  /// A ring over some ranks, `members`, of which this is one, in the same order on all. Of fp32,
-  /// fp16 or bf16 numbers: afterwards this rank's part (part_of) is the sum; with `everywhere`, all
-  /// of it is.
-  void ring_reduce(DType type, std::span<std::byte> values, std::span<const int> members,
-                   bool everywhere, std::uint32_t tag = 0);
   /// The root's bytes to all.
   void broadcast(std::span<char> bytes, int root = 0, std::uint32_t tag = 0);
   /// Bytes for another rank, or from it; none: nothing is sent, or nothing received.

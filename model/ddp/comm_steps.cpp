@@ -200,10 +200,10 @@ class Steps {
       kernel(CommAction::add_error, Operation::correct, data(3));
       kernel(CommAction::keep_input, Operation::correct, data(2));
     }
+    const bool fresh = !state.warm_start || iteration_ == state.start_iteration + 1;
     if (small > 0)
       kernel(CommAction::pack, Operation::pack, Bytes{2 * uncompressed * e.count}).keeps_random =
-          state.warm_start;
-    const bool fresh = !state.warm_start || iteration_ == state.start_iteration + 1;
+          !fresh;
     each([&](std::int32_t i, std::int64_t, std::int64_t m, std::int64_t r) {
       if (fresh) {
         draw(m * r).tensor = i;

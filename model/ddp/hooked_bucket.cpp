@@ -61,7 +61,10 @@ HookedBucket::HookedBucket(JobMemory& memory, const Bucket& bucket, std::int32_t
       factors.q.begin = before.q.begin + before.q.count;
     }
   }
-  begin_factors(has(CommAction::draw_q) != nullptr, has(CommAction::pack));
+  begin_factors(has(CommAction::draw_q)            ? Start::zeros
+                : has(CommAction::orthogonalize_q) ? Start::random
+                                                   : Start::undefined,
+                has(CommAction::pack));
   const auto numbers = [&](const char* name, const CommStep* step, DType of,
                            Life life = Life::step) {
     const Bytes size = (life == Life::job ? ranks : 1) * (step ? step->payload : Bytes{});
@@ -82,16 +85,15 @@ HookedBucket::HookedBucket(JobMemory& memory, const Bucket& bucket, std::int32_t
 }
 
 /// Each Q is a view, which a job of the steady state begins by drawing; a bucket of which nothing
-/// is compressed takes a seed all the same, as torch does.
-void HookedBucket::begin_factors(bool draws, const CommStep* pack) {
+/// is compressed takes a seed all the same, as torch does. Before PowerSGD starts there is no Q.
+void HookedBucket::begin_factors(Start of_each, const CommStep* pack) {
   const auto begin = [&](std::size_t number, const Slice& inside, Start start) {
     const Slice made =
         memory_.add("Q " + std::to_string(number), index_, Holds::hook,
                     memory_.job.buffers[q_.buffer].type, inside.count, Life::job, start);
     memory_.job.buffers[made.buffer].inside = inside;
   };
-  for (std::size_t i = 0; i < factors_.size(); ++i)
-    begin(i, factors_[i].q, draws ? Start::zeros : Start::random);
+  for (std::size_t i = 0; i < factors_.size(); ++i) begin(i, factors_[i].q, of_each);
   if (factors_.empty() && pack != nullptr && pack->keeps_random)
     begin(0, {q_.buffer, nowhere, 0, 0}, Start::random);
 }
@@ -264,6 +266,11 @@ Action HookedBucket::action_of(const CommStep& step) {
       break;
   }
   throw std::logic_error("a collective is no action of one rank");
+}
+
+std::optional<Draw> HookedBucket::seed_beside(const CommStep& step) const {
+  const bool draws = step.action == CommAction::pack && factors_.empty() && !step.keeps_random;
+  return draws ? std::optional(Draw{.to = q_}) : std::nullopt;
 }
 
 HookedBucket::Ends HookedBucket::ends_of(const CommStep& step) const {

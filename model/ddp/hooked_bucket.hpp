@@ -21,6 +21,8 @@ class HookedBucket {
   void begin() { data_ = bucket_; }
   /// What the step does. Throws std::logic_error for a collective.
   Action action_of(const CommStep& step);
+  /// A seed that is taken beside the step: with nothing to draw for, torch takes one all the same.
+  std::optional<Draw> seed_beside(const CommStep& step) const;
   /// What the collective sends, and where what it brings comes to lie.
   struct Ends {
     Slice from, to;
@@ -37,7 +39,7 @@ class HookedBucket {
   struct Factors {
     Slice p, q;
   };
-  void begin_factors(bool draws, const CommStep* pack);
+  void begin_factors(Start of_each, const CommStep* pack);
   const LowRank& matrix_of(const CommStep& step) const;
   const Factors& factors_of(const CommStep& step) const;
   /// The matrix that PowerSGD compresses, in the data.

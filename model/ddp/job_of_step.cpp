@@ -132,17 +132,23 @@ class Translator {
       const ddpsim::Task& task = schedule_.tasks[t];
       if (t == 0 || task.micro_batch != micro_batch_) begin_micro_batch(task.micro_batch);
       job_.own.deeds.push_back({action_of(t, task), origin_of(schedule_, task)});
+      if (task.step != nobody && task.operation == Operation::pack)
+        if (const auto seed = hooked_[at(task.bucket)]->seed_beside(step_of(task)))
+          extras_[t] = {*seed, stream_of(task)};
       if (has_plugins_) note_complete(task);
     }
     wait_ = static_cast<std::uint32_t>(job_.own.deeds.size());
     job_.own.deeds.push_back({Wait{}, {}});
-    if (!adding_rows_.empty()) {
+    if (!extras_.empty()) {
       free_ = static_cast<std::uint32_t>(job_.works.size());
       Work& work = job_.works.emplace_back();
       work.operation = Operation::own_kernel;
       work.launches = 0;
     }
-    for (auto& [task, deed] : adding_rows_) deed = add_rows(task);
+    for (auto& [task, extra] : extras_) {
+      extra.deed = static_cast<std::uint32_t>(job_.own.deeds.size());
+      job_.own.deeds.push_back({extra.action, origin_of(schedule_, schedule_.tasks[task])});
+    }
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(works_.parameters()); ++i)
       job_.gradients.push_back(gradient_now(i));
     add_programs();
@@ -239,13 +245,13 @@ class Translator {
            .deed = t,
            .micro_batch = task.micro_batch,
            .stream = stream_of(task)});
-      if (const auto rows = adding_rows_.find(t); rows != adding_rows_.end()) {
+      if (const auto extra = extras_.find(t); extra != extras_.end()) {
         after = {place};
         places.extend(static_cast<std::uint32_t>(program.tasks.size()));
         add({.work = free_,
-             .deed = rows->second,
+             .deed = extra->second.deed,
              .micro_batch = task.micro_batch,
-             .stream = aside()});
+             .stream = extra->second.stream});
       }
       if (task.gradient != nobody)
         for (const std::uint32_t gradient : places.of(at(task.gradient)))
@@ -839,20 +845,17 @@ class Translator {
     if (task.bucket != nobody && task.step == nobody)
       made.unawaited = schedule_.buckets[at(task.bucket)].delayed;
     move_to_host(task, made);
-    if (work.message == Message::sparse_values && made.to == ends.to) adding_rows_[index] = 0;
+    if (work.message == Message::sparse_values && made.to == ends.to) add_rows(index, task.bucket);
     return made;
   }
 
-  /// Once the rows of all ranks are there, after this task, they are added up. Schedules have no
-  /// task for it.
-  std::uint32_t add_rows(std::uint32_t task) {
-    const Bucket& bucket = schedule_.buckets[at(schedule_.tasks[task].bucket)];
-    const std::int32_t parameter = bucket.parameters.front();
+  /// Behind this task the rows of all ranks are there, and are added up.
+  void add_rows(std::uint32_t index, std::int32_t bucket) {
+    const std::int32_t parameter = schedule_.buckets[at(bucket)].parameters.front();
     const Rows& rows = rows_of(parameter);
-    job_.own.deeds.push_back(
-        {AddRows{.to = where(parameter), .rows = rows.all_numbers, .from = rows.all_values},
-         origin_of(schedule_, schedule_.tasks[task])});
-    return static_cast<std::uint32_t>(job_.own.deeds.size() - 1);
+    extras_[index] = {
+        AddRows{.to = where(parameter), .rows = rows.all_numbers, .from = rows.all_values},
+        aside()};
   }
 
   static Collective plain_collective(const ddpsim::Task& task) {
@@ -913,7 +916,7 @@ class Translator {
   Action to_device(std::uint32_t index, const ddpsim::Task& task) {
     const std::uint32_t sent = schedule_.waits_for(task).front();
     if (schedule_.work_of(schedule_.tasks[sent]).message == Message::sparse_values)
-      adding_rows_[index] = 0;
+      add_rows(index, schedule_.tasks[sent].bucket);
     const auto& collective = std::get<Collective>(job_.own.deeds[sent].action);
     return Move{.to = ends_[sent]->to, .from = collective.to, .unawaited = collective.unawaited};
   }
@@ -1000,7 +1003,7 @@ class Translator {
   std::map<std::pair<std::uint8_t, std::int32_t>, std::int16_t> communicators_;
   std::uint8_t queues_ = 1;     ///< of collectives
   std::uint32_t nothing_ = 0;   ///< work that takes no time
-  std::uint32_t free_ = 0;      ///< and of sums of rows, which nobody prices
+  std::uint32_t free_ = 0;      ///< and of extras, which nobody prices
   std::uint32_t wait_ = 0;      ///< deed of a host that waits
   std::vector<Copies> copies_;  ///< [micro-batch]
   std::int16_t micro_batch_ = 0;
@@ -1021,8 +1024,13 @@ class Translator {
   std::vector<Slice> module_buffers_, flat_buffers_;  ///< [group]
   Slice state_, model_;
   std::map<std::int32_t, Rows> rows_;  ///< of sparse gradients, by parameter
-  /// Deeds that add up all ranks' rows, by the task after which they are there.
-  std::map<std::uint32_t, std::uint32_t> adding_rows_;
+  /// What schedules have no task for, for it takes no time in a prediction.
+  struct Extra {
+    Action action;
+    std::uint8_t stream = 0;
+    std::uint32_t deed = 0;
+  };
+  std::map<std::uint32_t, Extra> extras_;            ///< by the task that they come behind
   std::vector<std::optional<HookedBucket>> hooked_;  ///< [bucket]
   std::vector<std::optional<Ends>> ends_;            ///< [collective] on the device
 };

@@ -119,8 +119,12 @@ class ProgramChecker {
         refuse(fmt::format("{}: rank {} is in no group of {}", task_name(), rank_,
                            job_.communicators[at(communicator)].name));
     }
-    if (const auto* collective = std::get_if<Collective>(&deed.action))
-      check_sizes(*collective, static_cast<std::int64_t>(member.group->size()));
+    if (const auto* collective = std::get_if<Collective>(&deed.action)) {
+      const auto ranks = static_cast<std::int64_t>(member.group->size());
+      if (collective->root < 0 || collective->root >= ranks)
+        refuse(fmt::format("{} sends from place {}, of {}", task_name(), collective->root, ranks));
+      check_sizes(*collective, ranks);
+    }
     clock_ = begin_of_task();
     unawaited_now_ = is_unawaited(deed.action);
     const Accesses accesses = accesses_of(deed.action, actions, member.place);

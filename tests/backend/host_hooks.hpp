@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <memory>
 #include <vector>
 
-#include "backend/comm_hooks/hook_data.hpp"
-#include "backend/cpu/float16.hpp"
+#include "tests/backend/hooked_ranks.hpp"
 #include "tests/backend/jobs.hpp"
 
 namespace ddpsim {
@@ -15,23 +13,20 @@ namespace ddpsim {
 /// What a comm hook makes of the gradients of all ranks, on the host, in one thread.
 class HostHooks {
  public:
-  HostHooks(const CommHook& hook, int ranks) {
-    for (int rank = 0; rank < ranks; ++rank)
-      ranks_.push_back(std::make_unique<HookData>(hook.powersgd.seed, rank, ranks));
-  }
+  HostHooks(const CommHook& hook, int ranks) : ranks_(hook.powersgd.seed, ranks) {}
 
   /// [rank][parameter] gradients, before and after a step of the schedule.
   void step(const Schedule& schedule, std::vector<std::vector<std::vector<float>>>& gradients) {
     for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
       const Bucket& bucket = schedule.buckets[b];
-      std::vector<std::vector<float>> values(ranks_.size());
-      for (std::size_t r = 0; r < ranks_.size(); ++r)
+      PerRank values(gradients.size());
+      for (std::size_t r = 0; r < values.size(); ++r)
         for (const std::int32_t p : bucket.parameters) {
           const auto& each = gradients[r][static_cast<std::size_t>(p)];
           values[r].insert(values[r].end(), each.begin(), each.end());
         }
-      for (const CommStep& each : bucket.steps) make(bucket, static_cast<int>(b), each, values);
-      for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      ranks_.run(bucket, static_cast<std::int32_t>(b), values);
+      for (std::size_t r = 0; r < values.size(); ++r) {
         auto from = values[r].begin();
         for (const std::int32_t p : bucket.parameters) {
           auto& each = gradients[r][static_cast<std::size_t>(p)];
@@ -43,52 +38,7 @@ class HostHooks {
   }
 
  private:
-  void make(const Bucket& bucket, int index, const CommStep& step,
-            std::vector<std::vector<float>>& values) {
-    if (step.action == CommAction::update || step.action == CommAction::synchronize) return;
-    if (!is_collective(step.operation)) {
-      for (std::size_t r = 0; r < ranks_.size(); ++r)
-        ranks_[r]->run(bucket, index, step, values[r]);
-      return;
-    }
-    std::vector<HookData::Payload> payloads;
-    for (std::size_t r = 0; r < ranks_.size(); ++r)
-      payloads.push_back(ranks_[r]->payload(bucket, index, step, values[r]));
-    const auto& first = payloads.front();
-    for (std::size_t r = 0; r < payloads.size(); ++r) {
-      switch (step.operation) {
-        case Operation::all_gather:
-          for (auto& each : payloads)
-            std::memcpy(each.all.data() + r * first.mine.size(), payloads[r].mine.data(),
-                        first.mine.size());
-          break;
-        case Operation::broadcast:
-          std::memcpy(payloads[r].mine.data(), first.mine.data(), first.mine.size());
-          break;
-        default:
-          if (r > 0) add(first, payloads[r]);
-      }
-    }
-    if (step.operation == Operation::all_reduce || step.operation == Operation::reduce_scatter)
-      for (auto& each : payloads)
-        if (each.mine.data() != first.mine.data())
-          std::memcpy(each.mine.data(), first.mine.data(), first.mine.size());
-    for (std::size_t r = 0; r < ranks_.size(); ++r)
-      ranks_[r]->arrived(bucket, index, step, values[r]);
-  }
-
-  static void add(const HookData::Payload& into, const HookData::Payload& from) {
-    if (size_of(into.type).count == 2) {
-      const std::size_t count = into.mine.size() / 2;
-      return add16(into.type, {reinterpret_cast<std::uint16_t*>(into.mine.data()), count},
-                   {reinterpret_cast<const std::uint16_t*>(from.mine.data()), count});
-    }
-    auto* to = reinterpret_cast<float*>(into.mine.data());
-    const auto* more = reinterpret_cast<const float*>(from.mine.data());
-    for (std::size_t i = 0; i < into.mine.size() / 4; ++i) to[i] += more[i];
-  }
-
-  std::vector<std::unique_ptr<HookData>> ranks_;
+  HookedRanks ranks_;
 };
 
 /// A comm hook, and how far its results may be from the host's, as a share of the largest gradient.
@@ -97,7 +47,7 @@ struct HookCase {
   double tolerance = 0;
 };
 
-/// Every comm hook that GPUs run.
+/// Every comm hook that GPUs run, and CPUs too.
 inline std::vector<HookCase> gpu_hooks() {
   constexpr double fp32 = 1e-6, fp16 = 0x1p-10, bf16 = 0x1p-7;
   std::vector<HookCase> cases;
@@ -146,7 +96,7 @@ inline double worst_hook_error(Backend& backend, const SmallJob& job, Training t
                                int iterations) {
   Training local = training;
   local.strategy = Strategy::none;
-  backend.run(job.schedule(local));
+  job.on(backend, job.schedule(local)).run(backend);
   std::vector<std::vector<std::vector<float>>> given(static_cast<std::size_t>(backend.ranks()));
   for (std::size_t p = 0; p < job.workload.parameters.size(); ++p) {
     const std::vector<float> mine = backend.gradient(static_cast<int>(p));
@@ -162,7 +112,7 @@ inline double worst_hook_error(Backend& backend, const SmallJob& job, Training t
     // Across the start of hooks that begin plainly.
     training.iteration = 2 + i;
     const Schedule schedule = job.schedule(training);
-    backend.run(schedule);
+    job.on(backend, schedule).run(backend);
     auto expected = given;
     host.step(schedule, expected);
     const auto& mine = expected[static_cast<std::size_t>(backend.rank())];

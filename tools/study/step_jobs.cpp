@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backend/gloo/check_schedule.hpp"
+#include "model/ddp/check_for_ranks.hpp"
 #include "model/ddp/job_of_step.hpp"
 
 namespace ddpsim {
@@ -11,7 +11,7 @@ JobOf jobs_of(const Scenario& scenario) {
   return [&workload = scenario.workload,
           works = std::make_shared<const StepWorks>(scenario.workload, scenario.cluster,
                                                     scenario.optimizer)](const Schedule& schedule) {
-    check_schedule(schedule, workload, schedule.ranks);
+    check_for_ranks(schedule, workload);
     return program::job_of(schedule, *works);
   };
 }

@@ -56,13 +56,9 @@ class Connection {
     }
   }
 
-  /// A tag that is the same on all ranks and differs from that of any call under way.
-  std::uint32_t next_tag() { return next_tag_ = (next_tag_ + 1) % (1U << 20); }
-
  private:
   Communicator communicator_;
   StepClock clock_;
-  std::uint32_t next_tag_ = 0;
   /// Last: its jobs use the others.
   StreamThreads threads_{[] { take_role(Role::communication); }};
 };

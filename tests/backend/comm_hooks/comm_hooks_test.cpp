@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <numeric>
-#include <thread>
 
 #include <catch2/catch.hpp>
 
@@ -181,23 +180,23 @@ TEST_CASE("fp16 overflow is counted: of values that were finite, on every rank",
     PerRank values{{1, 7e4F, -7e4F, 65519, infinite, 0}, {1, 2, 3, 4, 5, 6}};
     job.run(0, 0, values);
     CHECK(values[1][1] == infinite);
-    CHECK(job.rank(0).overflows() == 2);
-    CHECK(job.rank(1).overflows() == 3);  // three of its numbers came back infinite
-    CHECK(job.rank(0).overflows() == 0);  // told once
+    CHECK(job.ranks().overflows(0) == 2);
+    CHECK(job.ranks().overflows(1) == 3);  // three of its numbers came back infinite
+    CHECK(job.ranks().overflows(0) == 0);  // told once
   }
   SECTION("in the sum") {
     HookedJob job(list_of({Kind::cast, Kind::all_reduce}, DType::fp16), {vector_of(3)}, 2);
     PerRank values{{4e4F, 1, 2}, {4e4F, 1, 2}};
     job.run(0, 0, values);
     CHECK(values[0] == std::vector<float>{infinite, 2, 4});
-    CHECK(job.rank(0).overflows() == 1);
-    CHECK(job.rank(1).overflows() == 1);
+    CHECK(job.ranks().overflows(0) == 1);
+    CHECK(job.ranks().overflows(1) == 1);
   }
   SECTION("bf16 reaches as far as fp32") {
     HookedJob job(hook_of(CommHookKind::bf16_compress), {vector_of(2)}, 2);
     PerRank values{{7e4F, 1e38F}, {7e4F, 1e38F}};
     job.run(0, 0, values);
-    CHECK(job.rank(0).overflows() == 0);
+    CHECK(job.ranks().overflows(0) == 0);
     CHECK(values[0][1] == Approx(1e38).epsilon(0x1p-8));
   }
 }
@@ -216,7 +215,7 @@ TEST_CASE("R41: PowerSGD's first iterations are plain means", "[backend][comm_ho
       CHECK(error < 1e-6);
     else
       CHECK(error > 0.1);
-    CHECK(job.rank(0).error(0).empty() == (iteration <= 2));
+    CHECK(job.ranks().error(0, 0).empty() == (iteration <= 2));
   }
 }
 
@@ -277,7 +276,7 @@ TEST_CASE("with error feedback PowerSGD gives in time all it was given: the resi
     for (float& value : average) value /= static_cast<float>(step);
     residuals.push_back(distance(average, mean));
     // The errors are exactly what is missing: their mean over ranks, over the steps.
-    std::vector<float> missing = mean_of({job.rank(0).error(0), job.rank(1).error(0)});
+    std::vector<float> missing = mean_of({job.ranks().error(0, 0), job.ranks().error(1, 0)});
     for (std::size_t i = 0; i < missing.size(); ++i)
       missing[i] = mean[i] - missing[i] / static_cast<float>(step);
     CHECK(distance(average, missing) < 1e-3);
@@ -381,97 +380,6 @@ TEST_CASE("noop, and kernels that only take time, leave the bucket as it is",
     hook.steps.front().passes = passes;
     CHECK(run_once(hook, vector_of(1001), gradients) == gradients);
   }
-}
-
-TEST_CASE("a plugin works on the bucket before and after its all-reduce", "[backend][comm_hooks]") {
-  CommHook hook = hook_of(CommHookKind::plugin);
-  hook.plugin = "signs";
-  HookedJob job(hook, {vector_of(4)}, 2);
-  PerRank values{{0.5F, -2, 3, -1}, {4, -1, -1, -1}};
-  CHECK_THROWS_WITH(job.run(0, 0, values), "no comm hook \"signs\" is loaded");
-  for (std::size_t rank : {0U, 1U})
-    job.rank(rank).set_plugin(
-        {[](const float* bucket, std::int64_t count, std::span<std::byte> payload) {
-           for (std::int64_t i = 0; i < count; ++i) {
-             const float sign = bucket[i] < 0 ? -1 : 1;
-             std::memcpy(payload.data() + 4 * i, &sign, 4);
-           }
-         },
-         [](float* bucket, std::int64_t count, std::span<const std::byte> payload) {
-           std::memcpy(bucket, payload.data(), static_cast<std::size_t>(4 * count));
-         }});
-  job.run(0, 0, values);
-  CHECK(values == PerRank{{2, -2, 0, -2}, {2, -2, 0, -2}});
-}
-
-TEST_CASE("what was kept of a bucket goes when DDP makes it another", "[backend][comm_hooks]") {
-  CommBucket before, after;
-  before.gradients = {{8, 8}, {16, 4}};
-  after.gradients = {{16, 4}, {8, 8}};  // as many elements
-  const CommHook hook = powersgd(1, true);
-  HookData data(hook.powersgd.seed, 0, 1);
-  // How far the result and its error, together, are from the gradients: by the error before.
-  const auto run = [&](const CommBucket& bucket) {
-    Bucket what;
-    what.gradients = bucket.gradients;
-    what.low_rank = low_rank_matrices(hook, bucket);
-    what.steps = comm_steps(hook, bucket, 1, 1, true, 3);
-    const std::vector<float> gradients = random_gradients(bucket.elements(), 1).front();
-    std::vector<float> values = gradients;
-    for (const CommStep& step : what.steps)
-      if (is_collective(step.operation))
-        data.payload(what, 0, step, values);
-      else if (step.action != CommAction::synchronize)
-        data.run(what, 0, step, values);
-    const std::vector<float> error = data.error(0);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] += error[i];
-    return distance(values, gradients);
-  };
-  CHECK(run(before) < 1e-5);
-  CHECK(run(before) > 0.1);
-  CHECK(run(after) < 1e-5);
-}
-
-TEST_CASE("a collective whose size is not the schedule's is refused", "[backend][comm_hooks]") {
-  const CommHook hook = hook_of(CommHookKind::fp16_compress);
-  Bucket what;
-  what.gradients = vector_of(8).gradients;
-  what.steps = comm_steps(hook, vector_of(9), 2, 1, true, 0);
-  HookData data(hook.powersgd.seed, 0, 2);
-  std::vector<float> values(8);
-  data.run(what, 0, what.steps[0], values);
-  CHECK_THROWS_WITH(data.payload(what, 0, what.steps[2], values),
-                    "all-reduce of bucket 0 has 16 bytes, its schedule says 18");
-  CHECK_THROWS_WITH(data.run(what, 0, what.steps[2], values),
-                    "no kernel of a comm hook: all-reduce");
-}
-
-TEST_CASE("threads may be at different buckets", "[backend][comm_hooks]") {
-  const CommHook hook = powersgd(2, true);
-  CommBucket bucket;
-  bucket.gradients = {{32, 24}, {32, 1}};
-  HookData data(hook.powersgd.seed, 0, 1);
-  std::vector<std::vector<float>> results(4);
-  std::vector<std::thread> threads;
-  for (int index = 0; index < 4; ++index)
-    threads.emplace_back([&, index] {
-      Bucket what;
-      what.gradients = bucket.gradients;
-      what.low_rank = low_rank_matrices(hook, bucket);
-      std::vector<float> values = random_gradients(bucket.elements(), 1).front();
-      for (int iteration = 3; iteration < 8; ++iteration) {
-        what.steps = comm_steps(hook, bucket, 1, 1, true, iteration);
-        for (const CommStep& step : what.steps)
-          if (is_collective(step.operation))
-            data.payload(what, index, step, values);
-          else if (step.action != CommAction::synchronize)
-            data.run(what, index, step, values);
-      }
-      results[static_cast<std::size_t>(index)] = values;
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& result : results)
-    CHECK(std::ranges::all_of(result, [](float value) { return std::isfinite(value); }));
 }
 
 }  // namespace ddpsim

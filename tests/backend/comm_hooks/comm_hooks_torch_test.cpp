@@ -121,7 +121,7 @@ struct Case {
         require_close(values[0], numbers_of<float>(answers), tolerance);
         std::vector<float> errors;
         for (std::size_t rank = 0; rank < ranks; ++rank) {
-          const std::vector<float> error = job.rank(rank).error(static_cast<int>(b));
+          const std::vector<float> error = job.ranks().error(rank, static_cast<std::int32_t>(b));
           errors.insert(errors.end(), error.begin(), error.end());
         }
         require_close(errors, numbers_of<float>(answers), tolerance);

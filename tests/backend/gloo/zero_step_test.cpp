@@ -100,13 +100,13 @@ TEST_CASE("what moves parameters together for ZeRO's hooks leaves them what they
   CHECK((parameters_after(job, {small}, 1) != expected));
 }
 
-TEST_CASE("R45: a schedule for more ranks than there are is refused", "[backend][zero_step]") {
+TEST_CASE("R45: a step for more ranks than there are is refused", "[backend][zero_step]") {
   const SmallJob job(2);
   const auto refused = [&](const Schedule& schedule, const std::string& why) {
     return run_job(job_of(2), [&](Backend& rank) {
       rank.load(job.workload, job.optimizer);
       try {
-        rank.run(schedule);
+        rank.run(job.step(schedule));
       } catch (const std::invalid_argument& problem) {
         return std::string(problem.what()).find(why) != std::string::npos ? 0 : 1;
       }
@@ -114,9 +114,9 @@ TEST_CASE("R45: a schedule for more ranks than there are is refused", "[backend]
     });
   };
   Schedule schedule = SmallJob(3).schedule(training_of(CommHookKind::zero_step));
-  CHECK(refused(schedule, "the schedule is for 3 ranks, and there are 2") == 0);
+  CHECK(refused(schedule, "the job is for 3 ranks, and there are 2") == 0);
   schedule.ranks = 2;  // it says so, but a third has work in it
-  CHECK(refused(schedule, "work for rank 2") == 0);
+  CHECK(refused(schedule, "sends from place 2, of 2") == 0);
 }
 
 }  // namespace ddpsim

@@ -1,4 +1,4 @@
-#include "backend/gloo/check_schedule.hpp"
+#include "model/ddp/check_for_ranks.hpp"
 
 #include <algorithm>
 #include <set>
@@ -13,12 +13,12 @@ namespace {
 
 /// Ranks without inputs that are asked more than once: what the others have added up by then would
 /// be averaged with zeros.
-void check_ranks_without_inputs(const Schedule& schedule, int ranks) {
+void check_ranks_without_inputs(const Schedule& schedule) {
   if (schedule.ranks_without_inputs == 0) return;
-  if (schedule.ranks_without_inputs >= ranks)
+  if (schedule.ranks_without_inputs >= schedule.ranks)
     throw std::invalid_argument(
         fmt::format("joined_ranks is {}, of {} ranks: at least one rank must have inputs",
-                    schedule.ranks_without_inputs, ranks));
+                    schedule.ranks_without_inputs, schedule.ranks));
   int first = -1;
   for (const Task& task : schedule.tasks) {
     if (!is_collective(task.operation) || task.bucket == nobody) continue;
@@ -42,13 +42,6 @@ void check_delayed(const Schedule& schedule) {
         "cluster.collectives_at_once: 1");
 }
 
-void check_owners(const Schedule& schedule, int ranks) {
-  for (const Task& task : schedule.tasks)
-    if (task.owner >= ranks)
-      throw std::invalid_argument(fmt::format(
-          "the schedule has work for rank {}, and there are {} ranks", task.owner, ranks));
-}
-
 /// A user's hook must leave zeros in the rows of a sparse gradient that are not sent.
 void check_sparse_hooks(const Schedule& schedule, const Workload& workload) {
   for (const UserHook& hook : schedule.hooks) {
@@ -57,11 +50,11 @@ void check_sparse_hooks(const Schedule& schedule, const Workload& workload) {
       continue;
     for (const auto& group : hook.groups)
       for (const std::int32_t p : group)
-        if (workload.parameters[static_cast<std::size_t>(p)].sparse)
+        if (workload.parameters[at(p)].sparse)
           throw std::invalid_argument(fmt::format(
               "a {} hook writes all of a gradient, and that of {} is sparse: on real ranks only "
               "clip, scale and record hooks work on sparse gradients",
-              name_of(hook.kind), workload.parameters[static_cast<std::size_t>(p)].name));
+              name_of(hook.kind), workload.parameters[at(p)].name));
   }
 }
 
@@ -78,16 +71,12 @@ void check_sparse_buckets(const Schedule& schedule) {
 
 }  // namespace
 
-void check_schedule(const Schedule& schedule, const Workload& workload, int ranks) {
-  if (schedule.ranks != ranks)
-    throw std::invalid_argument(
-        fmt::format("the schedule is for {} ranks, and there are {}", schedule.ranks, ranks));
+void check_for_ranks(const Schedule& schedule, const Workload& workload) {
   check_not_simulated_only(schedule);
   check_sparse_hooks(schedule, workload);
   check_sparse_buckets(schedule);
-  check_ranks_without_inputs(schedule, ranks);
+  check_ranks_without_inputs(schedule);
   check_delayed(schedule);
-  check_owners(schedule, ranks);
 }
 
 }  // namespace ddpsim
