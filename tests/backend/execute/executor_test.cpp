@@ -267,6 +267,52 @@ TEST_CASE("what a job leaves of life job the next one begins with, wherever it l
         }) == 0);
 }
 
+TEST_CASE("what a hook keeps is there for jobs with the same state alone", "[backend][execute]") {
+  Job job;
+  job.labels = {"", "error"};
+  job.works.emplace_back();
+  job.streams = {{.name = "host"}};
+  job.programs.resize(1);
+  job.programs[0].tasks.emplace_back();
+  job.program_of = {0};
+  job.buffers.push_back({.holds = Holds::hook, .name = 1, .elements = 2, .start = Start::zeros});
+  const Slice error{.buffer = 0, .count = 2};
+  job.own.deeds.push_back({Combine{.to = error, .left = error, .right = error}, {}});
+  Job fill = job;
+  fill.own.deeds.front().action = Fill{.to = error, .value = 1};
+  for (Job* each : {&job, &fill}) {
+    each->state = "buckets of 25 MiB";
+    show_all_buffers(*each);
+  }
+  Job other = job;
+  other.state = "buckets of 1 MiB";
+  const SmallJob nothing(1);
+  CHECK(run_job(ddpsim::job_of(1), [&](Backend& rank) {
+          rank.load(nothing.workload, nothing.optimizer);
+          rank.run(fill);
+          rank.run(other);
+          if (rank.gradient(0) != std::vector<float>{0, 0}) return 5;
+          rank.run(job);
+          return rank.gradient(0) == std::vector<float>{2, 2} ? 0 : 6;
+        }) == 0);
+}
+
+TEST_CASE("a backend runs jobs or schedules, and says which", "[backend][execute]") {
+  const SmallJob job(1);
+  const Schedule schedule = job.schedule(Strategy::none);
+  CHECK(run_job(ddpsim::job_of(1), [&](Backend& rank) {
+          rank.load(job.workload, job.optimizer);
+          if (!rank.runs_jobs()) return 5;
+          try {
+            rank.run(schedule);
+          } catch (const std::logic_error& problem) {
+            return std::string(problem.what()) == "this backend runs jobs, and no schedules" ? 0
+                                                                                             : 6;
+          }
+          return 7;
+        }) == 0);
+}
+
 TEST_CASE("a job that cannot be done is refused in one line, before anything runs",
           "[backend][execute]") {
   const auto refused = [](const Job& job, int ranks) {

@@ -1,10 +1,13 @@
 #include "model/ddp/job_of_step.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 
 #include <catch2/catch.hpp>
 
 #include "model/program/text.hpp"
+#include "model/schedule/variants.hpp"
 #include "tests/model/ddp/random_trainings.hpp"
 #include "tests/model/program/written_jobs.hpp"
 
@@ -45,6 +48,64 @@ TEST_CASE("every schedule is a job in which all that is read was written",
   CHECK(of_owners > 10);
   CHECK(without_inputs > 10);
   CHECK(needed > dependencies / 2);
+}
+
+TEST_CASE("what is measured of a step is a job too: without communication, with pauses, repeated",
+          "[model][program][properties]") {
+  using namespace std::chrono_literals;
+  drawn::Draw draw(41);
+  int paused = 0, hooked = 0;
+  for (int round = 0; round < 300; ++round) {
+    const drawn::RandomStep step = drawn::random_step_of(draw);
+    const auto wrong_in = [&](const Schedule& schedule) {
+      return written::wrong_in(job_of(schedule, step.works));
+    };
+    const Schedule quiet = without_communication(step.schedule);
+    CAPTURE(round, name_of(step.training.strategy), label(step.training.comm_hook));
+    CHECK(wrong_in(quiet) == "");
+    CHECK(wrong_in(repeated(step.schedule, 3)) == "");
+    CHECK(wrong_in(without_updates(step.schedule)) == "");
+    const Job beside = job_of(with_background(quiet, 4 * KiB, 1ms), step.works);
+    CHECK(written::wrong_in(beside) == "");
+    REQUIRE(beside.beside);
+    CHECK(beside.beside->tasks.size() == 2);
+    if (!step.schedule.synchronous) continue;
+    CHECK(wrong_in(with_pauses(step.schedule, [](const Work&) { return Duration{1ms}; })) == "");
+    ++paused;
+    hooked += computes_aside(step.schedule) ? 1 : 0;
+  }
+  CAPTURE(paused, hooked);
+  CHECK(paused > 50);
+  CHECK(hooked > 10);
+}
+
+TEST_CASE("a plugin's hook may read the gradients that are complete and not on their way",
+          "[model][program]") {
+  drawn::Draw draw(43);
+  int some_taken = 0, all_there = 0;
+  for (int round = 0; round < 400; ++round) {
+    const drawn::RandomStep step = drawn::random_step_of(draw);
+    const Job job = job_of(step.schedule, step.works);
+    std::size_t last = 0;
+    std::int16_t micro_batch = -1;
+    for (std::size_t t = 0; t < step.schedule.tasks.size(); ++t) {
+      const auto* plugin = std::get_if<Plugin>(&job.own.deeds[t].action);
+      if (plugin == nullptr || plugin->what != Plugin::What::gradient) continue;
+      const auto complete = job.own.of(plugin->complete), reads = job.own.of(plugin->reads);
+      const Slice own = job.own.of(plugin->writes).front();
+      CHECK(std::ranges::find(complete, own) != complete.end());
+      if (step.schedule.tasks[t].micro_batch > 0) CHECK(reads.size() == complete.size());
+      const std::int16_t now = step.schedule.tasks[t].micro_batch;
+      if (now == micro_batch) CHECK(complete.size() >= last);
+      micro_batch = now;
+      last = complete.size();
+      for (const Slice& each : reads) CHECK(std::ranges::find(complete, each) != complete.end());
+      ++(reads.size() < complete.size() ? some_taken : all_there);
+    }
+  }
+  CAPTURE(some_taken, all_there);
+  CHECK(some_taken > 0);
+  CHECK(all_there > 0);
 }
 
 }  // namespace ddpsim::program
