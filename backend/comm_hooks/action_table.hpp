@@ -24,8 +24,9 @@ enum class HookPiece : std::uint8_t {
   parameters,      ///< the parameters whose gradients the bucket holds
 };
 
-/// What a backend has to be able to do with pieces so that it can run every comm hook. The table
-/// says for each CommAction which of them it is, with which target and sources.
+/// What a backend that runs schedules has to be able to do with pieces so that it can run every comm
+/// hook. The table says for each CommAction which of them it is, with which target and sources. (Of
+/// jobs, HookedBucket says it with actions.)
 enum class HookPrimitive : std::uint8_t {
   nothing,
   cast,           ///< the data go on in the type of the step
@@ -68,8 +69,7 @@ struct ActionMeaning {
   HookPiece second_source = HookPiece::none;
 };
 
-/// The table that all backends share: this is the one place that says what an action does with
-/// which piece. What an all_gather brings is spread over the data where its target is `own_part`
+/// The table: the one place that tells these backends what an action does with which piece. What an all_gather brings is spread over the data where its target is `own_part`
 /// (part by part) or `data` (summed over ranks); that of scales, codes and pairs is read by a later
 /// step.
 ActionMeaning meaning_of(CommAction action);

@@ -11,8 +11,7 @@ namespace {
 constexpr std::int64_t offsets = 4096;             // kernels start reading at different places
 constexpr std::int64_t longest_stream = 16 << 20;  // values; longer streams wrap around
 
-}  // namespace
-
+/// How many values a kernel reads or writes at most; long streams wrap around.
 std::int64_t reach(Bytes traffic, const std::optional<Gemm>& gemm) {
   std::int64_t values = std::min(longest_stream, traffic.count / 8);
   if (gemm)
@@ -20,6 +19,8 @@ std::int64_t reach(Bytes traffic, const std::optional<Gemm>& gemm) {
                        gemm->batch * gemm->m * gemm->n});
   return values;
 }
+
+}  // namespace
 
 void KernelOperands::reserve(const program::Job& job) {
   std::int64_t most = 1;
@@ -29,13 +30,9 @@ void KernelOperands::reserve(const program::Job& job) {
   };
   if (job.known) slices_of(*job.known);
   slices_of(job.own);
-  reserve(most);
-}
-
-void KernelOperands::reserve(std::int64_t values) {
-  if (static_cast<std::int64_t>(values_.size()) < values + offsets)
-    values_ = execute::random_values(values + offsets, 2 + static_cast<std::uint64_t>(rank_));
-  if (scratch_size() < values) scratch_.resize(static_cast<std::size_t>(values), 0);
+  if (static_cast<std::int64_t>(values_.size()) < most + offsets)
+    values_ = execute::random_values(most + offsets, 2 + static_cast<std::uint64_t>(rank_));
+  if (scratch_size() < most) scratch_.resize(static_cast<std::size_t>(most), 0);
 }
 
 const float* KernelOperands::at(std::uint32_t seed) const {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "model/program/job.hpp"
@@ -17,8 +16,6 @@ class KernelOperands {
 
   /// Makes enough of both for any kernel of the job; what was there stays as it is.
   void reserve(const program::Job& job);
-  /// And for one that takes so many values.
-  void reserve(std::int64_t values);
   /// As many as any kernel takes.
   const float* at(std::uint32_t seed) const;
   float* scratch() { return scratch_.data(); }
@@ -28,9 +25,6 @@ class KernelOperands {
   int rank_;
   std::vector<float> values_, scratch_;
 };
-
-/// How many values a kernel reads or writes at most; long streams wrap around.
-std::int64_t reach(Bytes traffic, const std::optional<Gemm>& gemm);
 
 /// Where a kernel of a micro-batch begins to read.
 constexpr std::uint32_t seed_in(std::uint32_t seed, std::int16_t micro_batch) {
