@@ -57,8 +57,8 @@ struct RankRun {
   int background_ended = 0;  ///< background all-reduces that had ended when this rank had computed
 };
 
-/// One rank of a running job on real devices: it executes the very step that is simulated, as a job,
-/// or, on GPUs, as a schedule.
+/// One rank of a running job on real devices: it executes the very step that is simulated, as a
+/// job, or, on GPUs, as a schedule.
 ///
 /// To implementers. An object belongs to one thread, the rank's host thread, which makes every
 /// call; threads and streams of its own are its business and have ended when the destructor

@@ -24,9 +24,9 @@ enum class HookPiece : std::uint8_t {
   parameters,      ///< the parameters whose gradients the bucket holds
 };
 
-/// What a backend that runs schedules has to be able to do with pieces so that it can run every comm
-/// hook. The table says for each CommAction which of them it is, with which target and sources. (Of
-/// jobs, HookedBucket says it with actions.)
+/// What a backend that runs schedules has to be able to do with pieces so that it can run every
+/// comm hook. The table says for each CommAction which of them it is, with which target and
+/// sources. (Of jobs, HookedBucket says it with actions.)
 enum class HookPrimitive : std::uint8_t {
   nothing,
   cast,           ///< the data go on in the type of the step
@@ -69,9 +69,9 @@ struct ActionMeaning {
   HookPiece second_source = HookPiece::none;
 };
 
-/// The table: the one place that tells these backends what an action does with which piece. What an all_gather brings is spread over the data where its target is `own_part`
-/// (part by part) or `data` (summed over ranks); that of scales, codes and pairs is read by a later
-/// step.
+/// The table: the one place that tells these backends what an action does with which piece. What an
+/// all_gather brings is spread over the data where its target is `own_part` (part by part) or
+/// `data` (summed over ranks); that of scales, codes and pairs is read by a later step.
 ActionMeaning meaning_of(CommAction action);
 
 }  // namespace ddpsim

@@ -8,8 +8,8 @@
 
 namespace ddpsim {
 
-// The user's code around the all-reduce of a comm hook, which a rank of `ranks` calls. What the code
-// throws becomes a DeviceError; `plugins` has a comm hook of this name.
+// The user's code around the all-reduce of a comm hook, which a rank of `ranks` calls. What the
+// code throws becomes a DeviceError; `plugins` has a comm hook of this name.
 
 /// payload = f(bucket)
 void call_before(const Plugins& plugins, const std::string& name, std::span<const float> bucket,

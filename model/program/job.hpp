@@ -122,8 +122,8 @@ struct Job {
   Passes passes;                  ///< works of one micro-batch: some prices are shares of these
   std::vector<Program> programs;  ///< [kind of rank]
   std::vector<std::uint16_t> program_of;  ///< [rank] its kind
-  /// Repeated on a thread of its own until the first rank has ended its program; its last all-reduce
-  /// tells whether one has.
+  /// Repeated on a thread of its own until the first rank has ended its program; its last
+  /// all-reduce tells whether one has.
   std::optional<Program> beside{};
   /// Whose contents those of buffers of life `job` are that hold a hook's: they stay for jobs with
   /// the same state alone.
