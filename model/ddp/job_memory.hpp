@@ -29,11 +29,11 @@ struct JobMemory {
               Life life = Life::step, Start start = Start::undefined) {
     return add(name, index, holds, DType::fp8_e4m3, size.count, life, start);
   }
-  /// The number of a label.
-  std::int16_t label(std::string_view text) {
-    auto label = std::ranges::find(job.labels, text);
-    if (label == job.labels.end()) label = job.labels.emplace(job.labels.end(), text);
-    return static_cast<std::int16_t>(label - job.labels.begin());
+  /// The number of a label of the job, which is added if it is new.
+  std::int16_t label(std::string_view name) {
+    auto found = std::ranges::find(job.labels, name);
+    if (found == job.labels.end()) found = job.labels.emplace(job.labels.end(), name);
+    return static_cast<std::int16_t>(found - job.labels.begin());
   }
   Operands list(const std::vector<Slice>& slices) { return job.own.add(slices); }
 };

@@ -82,6 +82,8 @@ class Translator {
     job_.works.emplace_back();
     job_.passes = schedule_.passes;
     job_.seed = schedule_.hook_seed;
+    for (const Bucket& bucket : schedule_.buckets)
+      job_.groups.push_back({bucket.parameters, bucket.size});
     job_.state = schedule_.hook_state;
     for (const Bucket& bucket : schedule_.buckets)
       if (!job_.state.empty()) job_.state += fmt::format("; {}", fmt::join(bucket.parameters, " "));
@@ -92,7 +94,7 @@ class Translator {
     for (std::uint32_t t = 0; t < schedule_.tasks.size(); ++t) {
       const ddpsim::Task& task = schedule_.tasks[t];
       if (t == 0 || task.micro_batch != micro_batch_) begin_micro_batch(task.micro_batch);
-      job_.own.deeds.push_back({action_of(t, task), origin_of(schedule_, task)});
+      job_.own.deeds.push_back({action_of(t, task), labelled_origin(task)});
       if (task.step != nobody && task.operation == Operation::pack)
         if (const auto seed = hooked_[at(task.bucket)]->seed_beside(step_of(task)))
           extras_[t] = {*seed, stream_of(task)};
@@ -626,8 +628,19 @@ class Translator {
         fmt::format("{} is no part of a step as it was built", name_of(task.operation)));
   }
 
+  Origin labelled_origin(const ddpsim::Task& task) {
+    Origin origin = origin_of(schedule_, task);
+    if (const CommStep* step = program::step_of(schedule_, task);
+        step != nullptr && task.operation != Operation::wait) {
+      std::int16_t& label = labels_[at(static_cast<int>(step->action))];
+      if (label == 0) label = memory_.label(name_of(step->action));
+      origin.label = label;
+    }
+    return origin;
+  }
+
   const CommStep& step_of(const ddpsim::Task& task) const {
-    return schedule_.buckets[at(task.bucket)].steps[at(task.step)];
+    return *program::step_of(schedule_, task);
   }
   HookedBucket& hooked(const ddpsim::Task& task) {
     HookedBucket& bucket = *hooked_[at(task.bucket)];
@@ -960,6 +973,7 @@ class Translator {
   const Schedule& schedule_;
   const StepWorks& works_;
   JobMemory memory_;
+  std::array<std::int16_t, comm_action_count> labels_{};  ///< [CommAction]; 0: it has none yet
   Job& job_ = memory_.job;
   std::map<std::pair<std::uint8_t, std::int32_t>, std::int16_t> communicators_;
   std::uint8_t queues_ = 1;     ///< of collectives

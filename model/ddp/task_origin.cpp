@@ -44,6 +44,10 @@ Purpose purpose_of(Message message) {
 
 }  // namespace
 
+const CommStep* step_of(const Schedule& schedule, const ddpsim::Task& task) {
+  return task.step == nobody ? nullptr : &schedule.buckets[at(task.bucket)].steps[at(task.step)];
+}
+
 Origin origin_of(const Schedule& schedule, const ddpsim::Task& task) {
   const bool is_hooks = task.step != nobody && !is_collective(task.operation);
   Origin origin;
@@ -53,6 +57,10 @@ Origin origin_of(const Schedule& schedule, const ddpsim::Task& task) {
   origin.kernel = task.kernel;
   origin.parameter = task.parameter;
   origin.group = task.bucket;
+  origin.hook = task.user_hook;
+  if (const CommStep* step = step_of(schedule, task);
+      step != nullptr && step->tensor != nobody && task.operation != Operation::wait)
+    origin.parameter = schedule.buckets[at(task.bucket)].parameters[at(step->tensor)];
   return origin;
 }
 

@@ -5,7 +5,10 @@
 
 namespace ddpsim::program {
 
-/// Where a task of a schedule comes from.
+/// The step of a comm hook that the task is; null: it is none.
+const CommStep* step_of(const Schedule& schedule, const ddpsim::Task& task);
+
+/// Where a task of a schedule comes from; without its label.
 Origin origin_of(const Schedule& schedule, const ddpsim::Task& task);
 
 }  // namespace ddpsim::program

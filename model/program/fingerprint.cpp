@@ -86,7 +86,7 @@ class Hash : public ValueHash<Hash> {
 
   void add(const Origin& origin) {
     add(origin.pass, origin.purpose, origin.label, origin.layer, origin.kernel, origin.parameter);
-    add(origin.group);
+    add(origin.group, origin.hook);
   }
   void add(const Deed& deed) { add(deed.action, deed.origin); }
   void add(const Actions& actions) { add(actions.deeds, actions.slices); }
@@ -97,6 +97,7 @@ class Hash : public ValueHash<Hash> {
   void add(const Task& task) {
     add(task.work, task.deed, task.after_end, task.micro_batch, task.stream, task.communicator);
   }
+  void add(const ParameterGroup& group) { add(group.parameters, group.size); }
   void add(const Hold& hold) { add(hold.before, hold.buffer, hold.pool, hold.begins); }
   void add(const Mark& mark) { add(mark.kind, mark.task, mark.of); }
   void add(const Program& program) {
@@ -108,7 +109,7 @@ class Hash : public ValueHash<Hash> {
 
 std::uint64_t fingerprint(const Job& job) {
   Hash hash;
-  hash.add(job.streams, job.communicators, job.buffers, job.works, job.labels);
+  hash.add(job.streams, job.communicators, job.buffers, job.works, job.groups, job.labels);
   hash.add(job.known_deeds(), job.state, job.seed);
   if (job.known) hash.add(*job.known);
   hash.add(job.own, job.passes, job.programs, job.program_of, job.beside, job.gradients);

@@ -15,6 +15,14 @@ Operands Actions::add(std::span<const Slice> operands) {
   return {begin, static_cast<std::uint32_t>(operands.size())};
 }
 
+std::vector<std::int32_t> groups_of_parameters(const Job& job, std::size_t parameters) {
+  std::vector<std::int32_t> group_of(parameters, nobody);
+  for (std::size_t g = 0; g < job.groups.size(); ++g)
+    for (const std::int32_t parameter : job.groups[g].parameters)
+      group_of[at(parameter)] = static_cast<std::int32_t>(g);
+  return group_of;
+}
+
 Membership membership(const Communicator& communicator, std::int32_t rank) {
   for (const std::vector<std::int32_t>& group : communicator.groups)
     if (const auto found = std::ranges::find(group, rank); found != group.end())

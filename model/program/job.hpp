@@ -22,9 +22,12 @@ enum class Purpose : std::uint8_t { gradients, buffers, parameters, note, networ
 struct Origin {
   Pass pass = Pass::none;
   Purpose purpose = Purpose::gradients;
-  std::int16_t label = 0;  ///< index into Job::labels: "project"
+  /// Index into Job::labels: what people call it where its work's operation does not say it all, as
+  /// of a comm hook's tasks; 0: they call it what its work is.
+  std::int16_t label = 0;
   std::int32_t layer = nobody, kernel = nobody, parameter = nobody;
-  std::int32_t group = nobody;  ///< a bucket or a unit
+  std::int32_t group = nobody;  ///< a bucket or a unit: index into Job::groups
+  std::int32_t hook = nobody;   ///< of the user's hooks, in the order given
 
   bool operator==(const Origin&) const = default;
 };
@@ -85,6 +88,12 @@ struct Hold {
   bool begins = false;
 };
 
+/// Parameters whose gradients, or which themselves, are communicated together: a bucket or a unit.
+struct ParameterGroup {
+  std::vector<std::int32_t> parameters;  ///< in the order they lie in it
+  Bytes size;
+};
+
 /// Two tasks that people want to see together.
 struct Mark {
   enum class Kind : std::uint8_t {
@@ -115,7 +124,8 @@ struct Job {
   std::vector<Stream> streams;
   std::vector<Communicator> communicators;
   std::vector<Buffer> buffers;
-  std::vector<Work> works;  ///< each distinct piece once
+  std::vector<Work> works;             ///< each distinct piece once
+  std::vector<ParameterGroup> groups;  ///< in the order in which they are first communicated
   std::vector<std::string> labels;
   std::shared_ptr<const Actions> known;  ///< of the workload, shared by all its jobs; or null
   Actions own;
@@ -143,6 +153,9 @@ struct Job {
                                      : own.deeds[task.deed - known_deeds()];
   }
 };
+
+/// [parameter] The group it is in, of so many parameters; nobody: it is in none.
+std::vector<std::int32_t> groups_of_parameters(const Job& job, std::size_t parameters);
 
 /// The rank's place in its group of the communicator, and that group; none: it is in none.
 struct Membership {

@@ -61,6 +61,8 @@ enum class CommAction : std::uint8_t {
   plugin_reduce,    ///< payload = sum over ranks
   plugin_after,     ///< the user's code: bucket = f(payload)
 };
+inline constexpr std::size_t comm_action_count =
+    static_cast<std::size_t>(CommAction::plugin_after) + 1;
 std::string_view name_of(CommAction action);
 
 /// One task of a comm hook on one bucket.

@@ -46,10 +46,7 @@ class Logged {
            (origin(index).group != nobody || work(index).message == Message::used_map);
   }
   bool in_line(std::uint32_t index) const { return !rank_.job.streams[task(index).stream].beside; }
-  /// Where the host stands still before a task it enqueues: a part of that task.
-  bool is_part_of_next(std::uint32_t index) const {
-    return is_wait(index) && origin(index) == program::Origin{} && work(index) == Work{};
-  }
+  bool is_part_of_next(std::uint32_t index) const { return rank_.is_part_of_next(task(index)); }
 
  private:
   const program::Task& task(std::uint32_t index) const { return rank_.program.tasks[index]; }

@@ -14,11 +14,16 @@ struct JobTimeline {
   std::vector<std::uint32_t> class_of;          ///< [rank]
   Instant end{};
   std::uint64_t events = 0;  ///< ends and wake-ups that it took
+  bool measured = false;     ///< not predicted: each rank of the job is a class
   /// What a prediction knows besides times: [class] index into `details`, and of each list
   /// [Job::works]; empty: measured, and not known.
   std::vector<std::uint16_t> details_of;
   std::vector<std::vector<Timeline::Detail>> details;
 };
+
+/// What people take a task for: of a user's hook not what its kernel computes, and of a copy that
+/// stays in place a division. It is priced by its work's operation.
+Operation operation_of(const program::Job& job, const program::Task& task);
 
 /// What one rank did, and when.
 struct RankOfJob {
@@ -37,6 +42,15 @@ struct RankOfJob {
   }
   const program::Origin& origin_of(const program::Task& task) const {
     return job.deed_of(task).origin;
+  }
+  /// Where the host stands still before a task that it enqueues, or what a rank without inputs
+  /// clears: people see it as part of the next task.
+  bool is_part_of_next(const program::Task& task) const {
+    return origin_of(task) == program::Origin{} && job.works[task.work] == Work{};
+  }
+  /// Does the host stand still before the task that is the program's `index`-th?
+  bool host_waits_before(std::size_t index) const {
+    return index > 0 && is_part_of_next(program.tasks[index - 1]);
   }
   /// Does the device, or the host of one that computes itself, compute anything in it, rather than
   /// a thread beside it?

@@ -23,12 +23,10 @@ bool waits(const program::Action& action) {
 class Measuring {
  public:
   explicit Measuring(const RankOfJob& rank) : rank_(rank), busy_(busy_spans(rank)) {
-    std::int32_t groups = 0;
-    for (const program::Task& task : rank.program.tasks)
-      groups = std::max(groups, rank.origin_of(task).group + 1);
-    metrics_.buckets.resize(at(groups));
-    copied_.resize(at(groups), -1);
-    sent_.resize(at(groups), -1);
+    const std::size_t groups = rank.job.groups.size();
+    metrics_.buckets.resize(groups);
+    copied_.resize(groups, -1);
+    sent_.resize(groups, -1);
     ready_.resize(rank.program.tasks.size());
     for (const program::Mark& mark : rank.program.marks)
       if (mark.kind == program::Mark::Kind::ready) ready_[mark.task] = mark.of;

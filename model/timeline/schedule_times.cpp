@@ -68,6 +68,7 @@ JobTimeline timeline_of(const Schedule& schedule, const program::Job& job,
                         const Timeline& timeline) {
   JobTimeline result;
   result.end = timeline.end;
+  result.measured = timeline.of_each_rank;
   if (!timeline.details.empty()) {
     result.details.push_back(timeline.details);
     result.details.front().resize(job.works.size());

@@ -42,16 +42,4 @@ struct Timeline {
   }
 };
 
-/// A piece of a timeline on one stream: for people, traces and checks.
-struct Span {
-  Stream stream = Stream::host;
-  std::int32_t rank = 0;
-  std::uint32_t task = 0;
-  Instant start{}, end{};
-};
-
-/// Every span of one rank, by stream, then start: what the host spent on each task, and the work of
-/// each on its own stream. Spans of no length are left out.
-std::vector<Span> spans_of(const Schedule& schedule, const std::vector<TaskTimes>& times, int rank);
-
 }  // namespace ddpsim

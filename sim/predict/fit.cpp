@@ -55,8 +55,10 @@ Duration fitted_overhead(const FittedRow& naive, Excess&& excess) {
   const Step lawful = predict(naive.model.costs, naive.training, naive.planned);
   if (lawful.metrics.collectives == 0) return {};
   Duration latency{};
-  for (const Task& task : lawful.schedule.tasks)
-    if (task.bucket != nobody) latency = std::max(latency, lawful.timeline.detail_of(task).latency);
+  const RankOfJob rank = lawful.rank();
+  for (const program::Task& task : rank.program.tasks)
+    if (rank.origin_of(task).group != nobody)
+      latency = std::max(latency, rank.detail_of(task).latency);
   const double widest = 2 * in_us(naive.row->step) / lawful.metrics.collectives;
   return from_seconds(1e-6 * bisect(-in_us(latency), widest,
                                     [&](double us) { return excess(from_seconds(us * 1e-6)); }));
@@ -84,10 +86,13 @@ bool covers(const std::vector<Covered>& parts, Operation operation) {
 Duration covered_length(const Step& step, const std::vector<Covered>& parts) {
   std::optional<Instant> begin;
   Instant end{};
-  for (std::size_t t = 0; t < step.schedule.tasks.size(); ++t) {
-    const Task& task = step.schedule.tasks[t];
-    if (task.bucket == nobody || !covers(parts, task.operation)) continue;
-    const TaskTimes& times = step.timeline.ranks.front()[t];
+  const RankOfJob rank = step.rank();
+  for (std::size_t t = 0; t < rank.times.size(); ++t) {
+    const program::Task& task = rank.program.tasks[t];
+    if (rank.origin_of(task).group == nobody ||
+        !covers(parts, ddpsim::operation_of(rank.job, task)))
+      continue;
+    const TaskTimes& times = rank.times[t];
     begin = std::min(begin.value_or(times.start), times.start);
     end = std::max(end, times.end);
   }

@@ -76,24 +76,20 @@ Timeline simulate_ranks(const CostModel& costs, const PlannedStep& planned,
   const std::vector<std::uint32_t> places = places_of(begins, job.programs.front());
   const JobTimeline timeline = simulate(job, planned.plans, price(costs, job, {}, places));
   return timeline_of(planned.schedule, job, timeline,
-                     job_ranks(simulated_ranks(costs, planned.schedule), costs, job.ranks()));
+                     job_ranks(simulated_ranks(costs, job), costs, job.ranks()));
 }
 
 Step predict(const CostModel& costs, const Training& training,
              std::shared_ptr<const PlannedStep> planned) {
-  const Schedule& schedule = planned->schedule;
   const program::Job& job = planned->job;
   Step step{.training = training, .planned = planned};
   step.times = checked_timeline(*planned, price(costs, job));
   const Duration wait = input_wait(step.times.end, costs);
   step.times.end += wait;
-  step.ranks = job_ranks(simulated_ranks(costs, schedule), costs, job.ranks());
+  step.ranks = job_ranks(simulated_ranks(costs, job), costs, job.ranks());
   step.metrics = measure(job, step.times, step.ranks.front());
-  step.metrics.buckets.resize(schedule.buckets.size());
   step.metrics.input_wait = wait;
   if (wait > Duration::zero()) step.metrics.bound = Bound::input;
-  step.timeline = timeline_of(schedule, job, step.times, step.ranks);
-  step.schedule = job.programs.size() > 1 ? schedule_of_rank(schedule, 0) : schedule;
   return step;
 }
 

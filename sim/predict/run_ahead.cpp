@@ -18,12 +18,12 @@ constexpr std::chrono::hours longest_run{30 * 24};
 
 /// Times are counted in picoseconds, in 64 bits, and tasks lie in memory.
 void check_extent(const StepModel& model, const ConsecutiveSteps& steps) {
-  const std::size_t ranks = simulated_ranks(model.costs, steps.kinds.front().schedule).size();
+  const std::size_t ranks = simulated_ranks(model.costs, steps.kinds.front().job()).size();
   std::size_t tasks = 0;
   double seconds = 0;
   for (std::size_t i = 0; i < steps.sequence.size(); ++i) {
     const Step& kind = steps.kinds[static_cast<std::size_t>(steps.sequence[i])];
-    tasks += ranks * kind.schedule.tasks.size();
+    tasks += ranks * kind.planned->schedule.tasks.size();
     seconds += in_seconds(kind.metrics.working());
     if (tasks <= most_joined_tasks && seconds <= in_seconds(longest_run)) continue;
     const std::string what = tasks > most_joined_tasks
@@ -53,7 +53,7 @@ RunAhead run_ahead(const StepModel& model, const ConsecutiveSteps& steps) {
     throw std::invalid_argument(
         "--run-ahead: here the host computes the kernels itself, so it cannot run ahead of them");
   for (const Step& kind : steps.kinds)  // it has rank 0's schedule alone
-    if (different_ranks(kind.schedule, model.costs.ranks) > 1)
+    if (kind.job().programs.size() > 1)
       throw std::invalid_argument(
           "--run-ahead: with ZeRO's hooks ranks have different work, which is simulated a step at "
           "a "
@@ -62,7 +62,7 @@ RunAhead run_ahead(const StepModel& model, const ConsecutiveSteps& steps) {
   std::vector<const Schedule*> schedules;
   schedules.reserve(steps.sequence.size());
   for (const std::int32_t kind : steps.sequence)
-    schedules.push_back(&steps.kinds[static_cast<std::size_t>(kind)].schedule);
+    schedules.push_back(&steps.kinds[static_cast<std::size_t>(kind)].planned->schedule);
   const JoinedSteps joined = join_steps(schedules, DdpAverages::samples);
   const Timeline timeline =
       simulate_ranks(model.costs, PlannedStep(model.works, joined.schedule), joined.begins);

@@ -53,9 +53,9 @@ std::vector<SimulatedRank> simulated_ranks(const std::vector<RankException>& exc
   return all;
 }
 
-std::vector<SimulatedRank> simulated_ranks(const CostModel& costs, const Schedule& schedule) {
+std::vector<SimulatedRank> simulated_ranks(const CostModel& costs, const program::Job& job) {
   return simulated_ranks(costs.exceptions, costs.slowest_rank, costs.ranks,
-                         different_ranks(schedule, costs.ranks));
+                         static_cast<int>(job.programs.size()));
 }
 
 std::vector<std::size_t> job_ranks(std::span<const SimulatedRank> ranks, const CostModel& costs,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/cost/cost_model.hpp"
+#include "model/program/job.hpp"
 
 namespace ddpsim {
 
@@ -18,7 +19,7 @@ struct SimulatedRank {
 };
 
 /// The ranks of a job that differ, where the first `different` of them have different work and all
-/// others that of the last of these (Schedule, different_ranks).
+/// others that of the last of these (a program each).
 ///
 /// Where all have the same work the first is a typical rank, which is no exception even if rank 0
 /// is one; then come the exceptions, a rank for each, and then the slowest of the others, if there
@@ -28,7 +29,7 @@ struct SimulatedRank {
 /// work.
 std::vector<SimulatedRank> simulated_ranks(const std::vector<RankException>& exceptions,
                                            double slowest_rank, int ranks, int different);
-std::vector<SimulatedRank> simulated_ranks(const CostModel& costs, const Schedule& schedule);
+std::vector<SimulatedRank> simulated_ranks(const CostModel& costs, const program::Job& job);
 
 /// For each of `ranks` one of the job's that is as it.
 std::vector<std::size_t> job_ranks(std::span<const SimulatedRank> ranks, const CostModel& costs,

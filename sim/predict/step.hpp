@@ -11,15 +11,12 @@ namespace ddpsim {
 
 /// A step, predicted or measured: what was to be done, when it happened, and its figures.
 struct Step {
-  Training training;
-  std::shared_ptr<const PlannedStep> planned;
-  JobTimeline times;               ///< of planned->job
-  std::vector<std::size_t> ranks;  ///< [rank of `timeline`] one of the job that is as it
-  StepMetrics metrics;             ///< of ranks[0]
-
-  // As tasks of a schedule, for reports.
-  Schedule schedule;
-  Timeline timeline;
+  Training training{};
+  std::shared_ptr<const PlannedStep> planned{};
+  JobTimeline times{};  ///< of planned->job
+  std::vector<std::size_t>
+      ranks{};            ///< of the job, that are told apart; the first is a typical one
+  StepMetrics metrics{};  ///< of ranks[0]
 
   const program::Job& job() const { return planned->job; }
   RankOfJob rank(std::size_t index = 0) const { return {job(), times, ranks.at(index)}; }

@@ -70,7 +70,9 @@ void BucketedSteps::take_costs(double link_factor) {
   if (why_simulated_) return;
   const Costs costs = model_.costs.price(whole_);
   check_length(total_seconds(whole_, costs));
-  for (const SimulatedRank& rank : simulated_ranks(model_.costs, whole_))
+  for (const SimulatedRank& rank :
+       simulated_ranks(model_.costs.exceptions, model_.costs.slowest_rank, model_.costs.ranks,
+                       different_ranks(whole_, model_.costs.ranks)))
     if (rank.compute != 1 || rank.exception || !slowest_rank_decides(model_.costs))
       compile(rank, costs);
   std::stable_sort(lanes_.begin(), lanes_.end(), [this](const Lane& one, const Lane& other) {

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/model/timeline/of_schedule.hpp"
 #include "tests/sim/predict/fixtures.hpp"
 
 namespace ddpsim {
@@ -11,15 +12,22 @@ namespace {
 
 using namespace std::chrono_literals;
 
+Step step_of(const Schedule& schedule, const Timeline& timeline) {
+  const timelines::OfSchedule of(schedule, timeline);
+  Step step;
+  step.planned = std::make_shared<const PlannedStep>(schedule, of.job);
+  step.times = of.times;
+  for (std::size_t rank = 0; rank < timeline.ranks.size(); ++rank) step.ranks.push_back(rank);
+  return step;
+}
+
 /// Of one step: a kernel of 10 ms, then one of `operation`, as long.
 std::string chart_with(Operation operation) {
   fixtures::Script script;
   script.add(fixtures::kernel(10ms));
   script.add(fixtures::kernel(10ms));
-  script.schedule.tasks.back().operation = operation;
-  Step step;
-  step.timeline = fixtures::simulate(script);
-  step.schedule = std::move(script.schedule);
+  script.schedule.tasks.back().operation = script.schedule.works.back().operation = operation;
+  const Step step = step_of(script.schedule, fixtures::simulate(script));
   return timeline_chart({{"bucketed", &step}});
 }
 
@@ -40,9 +48,7 @@ TEST_CASE("the chart shows how long rank 0 waits for the end of the step", "[too
   script.add(fixtures::kernel(10ms));
   fixtures::Script slower = script;
   slower.costs = slowed_down(script.schedule.works, false, script.costs, 2);
-  Step step;
-  step.timeline = fixtures::simulate(std::array{script, slower});
-  step.schedule = script.schedule;
+  const Step step = step_of(script.schedule, fixtures::simulate(std::array{script, slower}));
   const std::string chart = timeline_chart({{"none", &step}});
   CHECK_THAT(
       chart,

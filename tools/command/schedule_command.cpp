@@ -72,7 +72,7 @@ int schedule_command(const std::vector<std::string>& arguments) {
   const Step& step = steps.kinds.front();
   Pages pages(options);
   pages.add(schedule_page(scenario, steps, steps_asked, tasks, knowledge_of(scenario, priced)));
-  if (programs) pages.add(program_page(priced.model.works, steps));
+  if (programs) pages.add(program_page(steps));
   if (priced.fit) {
     Page page;
     page.add(Paragraph{describe_calibration(*priced.fit)});

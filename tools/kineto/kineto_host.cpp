@@ -63,7 +63,7 @@ class HostWriter {
         correlation_(correlation),
         main_{step.where.host, step.where.host},
         autograd_{step.where.host, step.where.host + 1},
-        launches_(step.schedule.tasks.size()) {
+        launches_(step.of.program.tasks.size()) {
     find_backward();
     find_gradients();
   }
@@ -71,9 +71,9 @@ class HostWriter {
   std::vector<TracedLaunch> write(TraceEvents& events) {
     Instant now{}, last{};
     for (std::size_t i = 0; i < tasks().size(); ++i) {
-      if (!step_.is_mine(tasks()[i])) continue;
-      last = std::max({last, step_.times[i].end, done(i)});
-      if (tasks()[i].host_waits && issued(i) > now) write_waiting(i, now);
+      if (is_part_of_next(i)) continue;
+      last = std::max({last, step_.times(i).end, done(i)});
+      if (host_waits(i) && issued(i) > now) write_waiting(i, now);
       write_task(i);
       now = std::max(now, done(i));
     }
@@ -84,42 +84,54 @@ class HostWriter {
                 fmt::format("{}{}", kineto::profiler_step, first ? 0 : 2), Instant{}, last);
     write_passes(events);
     events.append(host_);
-    if (last > now && !step_.schedule.synchronous)
+    if (last > now && !step_.synchronous)
       events.span(main_, "cuda_runtime", "cudaDeviceSynchronize", now, last);
     return std::move(launches_);
   }
 
  private:
-  const std::vector<Task>& tasks() const { return step_.schedule.tasks; }
-  Instant issued(std::size_t index) const { return step_.times[index].issued; }
+  const std::vector<program::Task>& tasks() const { return step_.of.program.tasks; }
+  bool is_part_of_next(std::size_t index) const { return step_.of.is_part_of_next(tasks()[index]); }
+  /// Does the host stand still until what the task waits for has ended?
+  bool host_waits(std::size_t index) const {
+    return step_.of.host_waits_before(index) ||
+           (tasks()[index].stream == 0 && !step_.of.program.waits_for(index).empty());
+  }
+  bool is_hooks(std::size_t index) const { return step_.origin(index).label != 0; }
+  Instant issued(std::size_t index) const { return step_.times(index).issued; }
   /// When the host is done with a task.
   Instant done(std::size_t index) const {
-    const TaskTimes& times = step_.times[index];
-    return tasks()[index].stream == Stream::host ? times.end : times.enqueued;
+    const TaskTimes& times = step_.times(index);
+    return tasks()[index].stream == 0 ? times.end : times.enqueued;
   }
 
   /// What the autograd engine's thread does: from the first backward kernel of a micro-batch to its
   /// last gradient, and DDP's own end of the backward pass.
   void find_backward() {
     for (std::size_t i = 0; i < tasks().size(); ++i) {
-      const Task& task = tasks()[i];
-      const bool last = bucketed_ && finishes_bucket(step_.schedule, task);
-      const auto found = backward_.find(task.micro_batch);
+      if (is_part_of_next(i)) continue;
+      const std::int16_t micro_batch = tasks()[i].micro_batch;
+      const Operation operation = step_.operation(i);
+      const bool last = bucketed_ && finishes_bucket(i);
+      const auto found = backward_.find(micro_batch);
       if (found == backward_.end()) {
-        if (task.operation == Operation::backward)
-          backward_.emplace(task.micro_batch, std::pair(i, i));
-      } else if (last || task.operation == Operation::backward ||
-                 task.operation == Operation::accumulate || task.operation == Operation::hook ||
-                 task.operation == Operation::gradient_hook ||
-                 task.operation == Operation::copy_in || is_hooked(i)) {
+        if (operation == Operation::backward) backward_.emplace(micro_batch, std::pair(i, i));
+      } else if (last || operation == Operation::backward || operation == Operation::accumulate ||
+                 operation == Operation::hook || operation == Operation::gradient_hook ||
+                 operation == Operation::copy_in || is_hooked(i)) {
         found->second.second = i;
       }
     }
   }
-  /// An all-reduce that a gradient's hook issues.
-  bool is_hooked(std::size_t index) const {
-    return step_.schedule.work_of(tasks()[index]).handed_over;
+  /// Does it finish what a bucket, or the used map, sent: a wait for it, a copy back?
+  bool finishes_bucket(std::size_t index) const {
+    const bool of_bucket = step_.origin(index).group != nobody;
+    const Operation operation = step_.operation(index);
+    if (operation != Operation::wait) return operation == Operation::copy_out && of_bucket;
+    return of_bucket || step_.work(index).message == Message::used_map;
   }
+  /// An all-reduce that a gradient's hook issues.
+  bool is_hooked(std::size_t index) const { return step_.work(index).handed_over; }
   bool in_backward(std::size_t index) const {
     const auto found = backward_.find(tasks()[index].micro_batch);
     return found != backward_.end() && index >= found->second.first &&
@@ -130,10 +142,8 @@ class HostWriter {
   /// Without DDP's hooks nothing in the schedule says when a gradient is accumulated: behind the
   /// kernel that completes it.
   void find_gradients() {
-    const bool hooks = std::any_of(tasks().begin(), tasks().end(), [](const Task& task) {
-      return task.operation == Operation::hook;
-    });
-    if (hooks) return;
+    for (std::size_t i = 0; i < tasks().size(); ++i)
+      if (step_.operation(i) == Operation::hook) return;
     const Workload& workload = step_.scenario.workload;
     for (const int index : arrival_order(workload)) {
       const Parameter& parameter = step_.parameter(index);
@@ -145,12 +155,12 @@ class HostWriter {
   void write_passes(TraceEvents& events) const {
     std::map<std::pair<std::int16_t, bool>, std::pair<Instant, Instant>> passes;
     for (std::size_t i = 0; i < tasks().size(); ++i) {
-      const Task& task = tasks()[i];
-      const auto backward = backward_.find(task.micro_batch);
+      const std::int16_t micro_batch = tasks()[i].micro_batch;
+      const auto backward = backward_.find(micro_batch);
       const bool behind = backward == backward_.end() || i > backward->second.second;
-      if (behind || !step_.is_mine(task) || task.operation == Operation::outside) continue;
-      const auto [pass, added] = passes.emplace(
-          std::pair(task.micro_batch, i >= backward->second.first), std::pair(issued(i), done(i)));
+      if (behind || is_part_of_next(i) || step_.operation(i) == Operation::outside) continue;
+      const auto [pass, added] = passes.emplace(std::pair(micro_batch, i >= backward->second.first),
+                                                std::pair(issued(i), done(i)));
       if (!added) pass->second.second = std::max(pass->second.second, done(i));
     }
     for (const auto& [key, times] : passes)
@@ -162,18 +172,19 @@ class HostWriter {
   }
 
   OperatorKey key_of(std::size_t index) const {
-    const Task& task = tasks()[index];
-    const OperatorKey single{Kind::single, static_cast<std::int32_t>(index), task.micro_batch};
-    switch (task.operation) {
+    const std::int16_t micro_batch = tasks()[index].micro_batch;
+    const std::int32_t layer = step_.origin(index).layer;
+    const OperatorKey single{Kind::single, static_cast<std::int32_t>(index), micro_batch};
+    switch (step_.operation(index)) {
       case Operation::forward:
-        return {Kind::forward, task.layer, task.micro_batch};
+        return {Kind::forward, layer, micro_batch};
       case Operation::backward:
-        return {Kind::node, task.layer, task.micro_batch};
+        return {Kind::node, layer, micro_batch};
       case Operation::optimizer:
-        if (task.step == nobody) return {Kind::optimizer, 0, task.micro_batch};
+        if (!is_hooks(index)) return {Kind::optimizer, 0, micro_batch};
         break;
       case Operation::hook:
-        return {Kind::hook, single.index, task.micro_batch};
+        return {Kind::hook, single.index, micro_batch};
       case Operation::wait:
       case Operation::copy_out:
         return single;
@@ -213,28 +224,28 @@ class HostWriter {
   /// Before the task the host waited for the device, or for a collective.
   void write_waiting(std::size_t index, Instant since) {
     close();
-    const bool collective = step_.schedule.synchronous;
+    const bool collective = step_.synchronous;
     host_.span(row_of(index), collective ? kineto::cpu_op : "cuda_runtime",
                collective ? fmt::format("{}Work::wait", kineto::c10d) : "cudaStreamSynchronize",
                since, issued(index));
   }
 
   void write_task(std::size_t index) {
-    const Task& task = tasks()[index];
+    const Operation operation = step_.operation(index);
     const OperatorKey key = key_of(index);
     if (open_ && !(open_->key == key)) close();
     if (!open_) open(index, key);
     open_->end = std::max(open_->end, done(index));
-    if (task.operation == Operation::hook)
+    if (operation == Operation::hook)
       open_->inner.span(open_->row, kineto::cpu_op, kineto::accumulate_grad, issued(index),
-                        done(index), parameter_of(task));
+                        done(index), parameter_of_task(index));
     else if (done(index) > issued(index))
       write_inside(index);
-    if (task.operation == Operation::backward) write_gradients(task);
+    if (operation == Operation::backward) write_gradients(index);
   }
 
   void open(std::size_t index, const OperatorKey& key) {
-    const Task& task = tasks()[index];
+    const std::int32_t layer = step_.origin(index).layer;
     OpenOperator& opened = open_.emplace();
     opened.key = key;
     opened.row = row_of(index);
@@ -242,11 +253,11 @@ class HostWriter {
     opened.start = opened.end = issued(index);
     switch (key.kind) {
       case Kind::forward:
-        opened.name = step_.scenario.workload.layers[at(task.layer)].name;
+        opened.name = step_.scenario.workload.layers[at(layer)].name;
         break;
       case Kind::node:
         opened.name = fmt::format("{}{}Backward0", kineto::evaluate_function,
-                                  step_.scenario.workload.layers[at(task.layer)].name);
+                                  step_.scenario.workload.layers[at(layer)].name);
         break;
       case Kind::hook:
         opened.name = accumulate_node();
@@ -268,8 +279,9 @@ class HostWriter {
     open_.reset();
   }
 
-  TraceArguments parameter_of(const Task& task) const {
-    return task.parameter == nobody ? TraceArguments{} : parameter_of(task.parameter);
+  TraceArguments parameter_of_task(std::size_t index) const {
+    const std::int32_t parameter = step_.origin(index).parameter;
+    return parameter == nobody || is_hooks(index) ? TraceArguments{} : parameter_of(parameter);
   }
   TraceArguments parameter_of(std::int32_t index) const {
     const Parameter& parameter = step_.parameter(index);
@@ -280,8 +292,9 @@ class HostWriter {
   }
 
   /// Where there are no hooks: the gradients that a kernel completes, each in an instant.
-  void write_gradients(const Task& task) {
-    const auto found = ready_.find({task.layer, task.kernel});
+  void write_gradients(std::size_t index) {
+    const program::Origin& origin = step_.origin(index);
+    const auto found = ready_.find({origin.layer, origin.kernel});
     if (found == ready_.end()) return;
     const TraceRow row = open_->row;
     const Instant end = open_->end;
@@ -294,23 +307,24 @@ class HostWriter {
 
   /// What the host does for one task, in the operator that is open.
   void write_inside(std::size_t index) {
-    const Task& task = tasks()[index];
-    const bool launched = task.stream != Stream::host;
-    const bool device = is_kernel(task.operation) || is_transfer(task.operation);
+    const program::Task& task = tasks()[index];
+    const Operation operation = step_.operation(index);
+    const bool launched = task.stream != 0;
+    const bool device = is_kernel(operation) || is_transfer(operation);
     TraceEvents& inner = open_->inner;
     const auto span = [&](std::string_view category, std::string_view name) {
-      inner.span(open_->row, category, name, issued(index), done(index), parameter_of(task));
+      inner.span(open_->row, category, name, issued(index), done(index), parameter_of_task(index));
     };
-    if (is_collective(task.operation)) return write_call(index);
-    if (task.operation == Operation::wait && launched)
+    if (step_.is_collective(index)) return write_call(index);
+    if (operation == Operation::wait && launched)
       return span("cuda_runtime", "cudaStreamWaitEvent");
-    if (task.operation == Operation::synchronize && !step_.schedule.synchronous)
+    if (operation == Operation::synchronize && !step_.synchronous)
       return span("cuda_runtime", "cudaDeviceSynchronize");
-    if (!device) return span(kineto::cpu_op, task_label(step_.scenario, step_.schedule, task));
+    if (!device) return span(kineto::cpu_op, step_.label(index));
     if (!launched || open_->key.kind == Kind::single || open_->key.kind == Kind::hook)
-      span(kineto::cpu_op, operator_name(step_.scenario, step_.schedule, task));
+      span(kineto::cpu_op, operator_name(step_.scenario, step_.of.job, task));
     if (launched)
-      launch(index, device_name(step_.scenario, step_.schedule, task).launch, done(index));
+      launch(index, device_name(step_.scenario, step_.of.job, task).launch, done(index));
   }
 
   void launch(std::size_t index, std::string_view call, Instant end) {
@@ -321,7 +335,7 @@ class HostWriter {
 
   /// The spans that issue a collective, each a picosecond shorter than the one around it.
   void write_call(std::size_t index) {
-    const CollectiveName named = step_.collective(tasks()[index]);
+    const CollectiveName named = step_.collective(index);
     const Instant start = issued(index), end = done(index);
     constexpr Duration inset{1};
     TraceEvents& inner = open_->inner;

@@ -50,21 +50,26 @@ DType first_type(const Scenario& scenario) {
   return parameters.empty() ? DType::fp32 : parameters.front().dtype;
 }
 
-TypeName message_type(const Scenario& scenario, const Schedule& schedule, const Task& task) {
-  if (task.bucket != nobody) {
-    const Bucket& bucket = schedule.buckets[at(task.bucket)];
-    if (task.step != nobody) {
-      const CommStep& step = bucket.steps[at(task.step)];
-      return step.action == CommAction::gather_codes ? codes : type_name(step.type);
-    }
-    const DType type = bucket.parameters.empty()
+/// What a comm hook sends that is no numbers are bytes, which its buffers hold as fp8.
+TypeName type_of_hooks(const program::Job& job, const program::Collective& sent) {
+  const DType type = job.buffers[sent.from.buffer].type;
+  return type == DType::fp8_e4m3 ? codes : type_name(type);
+}
+
+TypeName message_type(const Scenario& scenario, const program::Job& job,
+                      const program::Task& task) {
+  const auto& [action, origin] = job.deed_of(task);
+  const Message message = job.works[task.work].message;
+  if (origin.label != 0) return type_of_hooks(job, std::get<program::Collective>(action));
+  if (origin.group != nobody) {
+    const std::vector<std::int32_t>& parameters = job.groups[at(origin.group)].parameters;
+    const DType type = parameters.empty()
                            ? first_type(scenario)
-                           : scenario.workload.parameters[at(bucket.parameters.front())].dtype;
-    const Message message = schedule.work_of(task).message;
+                           : scenario.workload.parameters[at(parameters.front())].dtype;
     const bool numbers = message == Message::sparse_shape || message == Message::sparse_indices;
     return numbers ? long_numbers : type_name(type);
   }
-  switch (schedule.work_of(task).message) {
+  switch (message) {
     case Message::buffers:
     case Message::own:
       return type_name(DType::fp32);
@@ -110,11 +115,14 @@ constexpr bool sums(Operation operation) {
   return operation == Operation::all_reduce || operation == Operation::reduce_scatter;
 }
 
-const Kernel* kernel_of(const Scenario& scenario, const Task& task) {
-  if (task.layer == nobody || task.kernel == nobody) return nullptr;
-  const Layer& layer = scenario.workload.layers[at(task.layer)];
-  if (task.operation == Operation::forward) return &layer.forward[at(task.kernel)];
-  if (task.operation == Operation::backward) return &layer.backward[at(task.kernel)];
+const Kernel* kernel_of(const Scenario& scenario, const program::Job& job,
+                        const program::Task& task) {
+  const program::Origin& origin = job.deed_of(task).origin;
+  if (origin.layer == nobody || origin.kernel == nobody) return nullptr;
+  const Layer& layer = scenario.workload.layers[at(origin.layer)];
+  const Operation operation = operation_of(job, task);
+  if (operation == Operation::forward) return &layer.forward[at(origin.kernel)];
+  if (operation == Operation::backward) return &layer.backward[at(origin.kernel)];
   return nullptr;
 }
 
@@ -122,24 +130,27 @@ DeviceName copy_name(std::string_view from_to) {
   return {fmt::format("Memcpy {}", from_to), std::string(kineto::gpu_memcpy), "cudaMemcpyAsync"};
 }
 
-/// A copy into a bucket divides on the way, unless there is nothing to divide by.
-bool plain_copy(const Task& task) {
-  return task.operation == Operation::copy_out ||
-         (task.operation == Operation::copy_in && task.divisor == 1);
-}
-
 }  // namespace
 
-DeviceName device_name(const Scenario& scenario, const Schedule& schedule, const Task& task) {
+bool is_plain_copy(const program::Job& job, const program::Task& task) {
+  const Operation operation = operation_of(job, task);
+  if (operation != Operation::copy_in) return operation == Operation::copy_out;
+  const auto* scale = std::get_if<program::Scale>(&job.deed_of(task).action);
+  return scale != nullptr && scale->factor == 1;
+}
+
+DeviceName device_name(const Scenario& scenario, const program::Job& job,
+                       const program::Task& task) {
+  const Operation operation = operation_of(job, task);
   const auto kernel = [](std::string name) {
     return DeviceName{std::move(name), std::string(kineto::kernel), "cudaLaunchKernel"};
   };
-  if (const Kernel* own = kernel_of(scenario, task)) return kernel(own->name);
-  if (task.operation == Operation::copy_to_host) return copy_name("DtoH (Device -> Pinned)");
-  if (task.operation == Operation::copy_to_device) return copy_name("HtoD (Pinned -> Device)");
-  if (plain_copy(task)) return copy_name("DtoD (Device -> Device)");
-  const std::string_view does = name_of(task.operation);
-  switch (task.operation) {
+  if (const Kernel* own = kernel_of(scenario, job, task)) return kernel(own->name);
+  if (operation == Operation::copy_to_host) return copy_name("DtoH (Device -> Pinned)");
+  if (operation == Operation::copy_to_device) return copy_name("HtoD (Pinned -> Device)");
+  if (is_plain_copy(job, task)) return copy_name("DtoD (Device -> Device)");
+  const std::string_view does = name_of(operation);
+  switch (operation) {
     case Operation::optimizer:
       return kernel(scenario.optimizer == Optimizer::adamw_loop
                         ? "at::native::vectorized_elementwise_kernel<optimizer>"
@@ -147,7 +158,7 @@ DeviceName device_name(const Scenario& scenario, const Schedule& schedule, const
     case Operation::concatenate:
       return kernel("at::native::CatArrayBatchedCopy<concatenate>");
     case Operation::multiply:
-      return kernel(schedule.work_of(task).gemm ? "gemm" : std::string(does));
+      return kernel(job.works[task.work].gemm ? "gemm" : std::string(does));
     case Operation::forward:
     case Operation::backward:
     case Operation::accumulate:
@@ -183,14 +194,16 @@ DeviceName device_name(const Scenario& scenario, const Schedule& schedule, const
   return kernel(fmt::format("at::native::vectorized_elementwise_kernel<{}>", does));
 }
 
-std::string operator_name(const Scenario& scenario, const Schedule& schedule, const Task& task) {
-  if (const Kernel* own = kernel_of(scenario, task))
+std::string operator_name(const Scenario& scenario, const program::Job& job,
+                          const program::Task& task) {
+  const Operation operation = operation_of(job, task);
+  if (const Kernel* own = kernel_of(scenario, job, task))
     return fmt::format("{}{}", kineto::aten, own->name);
-  switch (task.operation) {
+  switch (operation) {
     case Operation::copy_in:
-      return fmt::format("{}{}", kineto::reducer, plain_copy(task) ? "copy_" : "mul_out");
+      return fmt::format("{}{}", kineto::reducer, is_plain_copy(job, task) ? "copy_" : "mul_out");
     case Operation::copy_out:
-      return schedule.buckets.size() == 1 && task.bucket == nobody
+      return job.groups.size() == 1 && job.deed_of(task).origin.group == nobody
                  ? "aten::copy_"
                  : fmt::format("torch.distributed.ddp.{}", kineto::copy_bucket_to_grad);
     case Operation::copy_to_host:
@@ -231,7 +244,7 @@ std::string operator_name(const Scenario& scenario, const Schedule& schedule, co
     case Operation::pause:
       break;
   }
-  return fmt::format("{}{}", kineto::aten, name_of(task.operation));
+  return fmt::format("{}{}", kineto::aten, name_of(operation));
 }
 
 std::string optimizer_annotation(Optimizer optimizer) {
@@ -268,25 +281,25 @@ std::string optimizer_annotation(Optimizer optimizer) {
   return fmt::format("{}{}.step", kineto::optimizer_step, name);
 }
 
-CollectiveName collective_name(const Scenario& scenario, const Schedule& schedule, const Task& task,
-                               const CollectiveChoice& choice) {
-  const Work& work = schedule.work_of(task);
-  const TypeName type = message_type(scenario, schedule, task);
-  const Words words = words_of(collective_of(task.operation));
+CollectiveName collective_name(const Scenario& scenario, const program::Job& job,
+                               const program::Task& task, const CollectiveChoice& choice) {
+  const Work& work = job.works[task.work];
+  const TypeName type = message_type(scenario, job, task);
+  const Words words = words_of(collective_of(work.operation));
   CollectiveName named;
   named.word = words.word;
   named.call = words.call;
   named.name = words.name;
   named.dtype = type.dtype;
-  named.ranks = work.group > 0 ? work.group : schedule.ranks;
+  named.ranks = work.group > 0 ? work.group : static_cast<int>(job.ranks());
   named.elements_in = named.elements_out = work.payload.count / type.bytes;
-  if (task.operation == Operation::all_gather) named.elements_out *= named.ranks;
-  if (task.operation == Operation::reduce_scatter) named.elements_out /= named.ranks;
+  if (work.operation == Operation::all_gather) named.elements_out *= named.ranks;
+  if (work.operation == Operation::reduce_scatter) named.elements_out /= named.ranks;
   const bool tree =
-      choice.algorithm == NcclAlgorithm::tree && task.operation == Operation::all_reduce;
+      choice.algorithm == NcclAlgorithm::tree && work.operation == Operation::all_reduce;
   named.kernel = fmt::format(
       "ncclDevKernel_{}_{}{}_LL(ncclDevKernelArgsStorage<4096ul>)", words.kernel,
-      sums(task.operation) ? fmt::format("Sum_{}_", type.kernel) : "", tree ? "TREE" : "RING");
+      sums(work.operation) ? fmt::format("Sum_{}_", type.kernel) : "", tree ? "TREE" : "RING");
   return named;
 }
 

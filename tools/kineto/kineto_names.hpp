@@ -5,8 +5,7 @@
 #include <string_view>
 
 #include "model/scenario/scenario.hpp"
-#include "model/schedule/schedule.hpp"
-#include "model/timeline/timeline.hpp"
+#include "model/timeline/job_timeline.hpp"
 
 namespace ddpsim {
 
@@ -19,10 +18,15 @@ struct DeviceName {
   std::string category;  ///< "kernel" or "gpu_memcpy"
   std::string launch;    ///< the call that launches it: "cudaLaunchKernel"
 };
-DeviceName device_name(const Scenario& scenario, const Schedule& schedule, const Task& task);
+DeviceName device_name(const Scenario& scenario, const program::Job& job,
+                       const program::Task& task);
+
+/// Is it a copy that changes nothing? (One into a bucket may divide on the way.)
+bool is_plain_copy(const program::Job& job, const program::Task& task);
 
 /// The operator of the host that launches a task: "aten::div_".
-std::string operator_name(const Scenario& scenario, const Schedule& schedule, const Task& task);
+std::string operator_name(const Scenario& scenario, const program::Job& job,
+                          const program::Task& task);
 
 /// "Optimizer.step#AdamW.step"
 std::string optimizer_annotation(Optimizer optimizer);
@@ -37,8 +41,8 @@ struct CollectiveName {
   std::int64_t elements_in = 0, elements_out = 0;
   int ranks = 1;
 };
-CollectiveName collective_name(const Scenario& scenario, const Schedule& schedule, const Task& task,
-                               const CollectiveChoice& choice);
+CollectiveName collective_name(const Scenario& scenario, const program::Job& job,
+                               const program::Task& task, const CollectiveChoice& choice);
 
 /// How many bytes a rank sends through its port for each byte of payload, as nccl-tests count its
 /// bus bandwidth.

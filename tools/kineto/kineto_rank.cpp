@@ -19,16 +19,16 @@ std::string rank_list(int first, int count) {
 
 }  // namespace
 
-TracedStep::TracedStep(const Scenario& of, const Step& traced, const TracedRank& rank)
-    : scenario(of),
+TracedStep::TracedStep(const Scenario& known, const Step& traced, const TracedRank& rank)
+    : scenario(known),
       step(traced),
-      schedule(traced.schedule),
-      times(traced.timeline.ranks[at(rank.like)]),
+      of(traced.rank(at(rank.like))),
       where(rank),
-      collectives_on_hosts(traced.schedule.synchronous || of.cluster.through_host.has_value()) {}
+      synchronous(known.cluster.device.synchronous),
+      collectives_on_hosts(synchronous || known.cluster.through_host.has_value()) {}
 
-CollectiveName TracedStep::collective(const Task& task) const {
-  return collective_name(scenario, schedule, task, step.timeline.detail_of(task).choice);
+CollectiveName TracedStep::collective(std::size_t index) const {
+  return collective_name(scenario, of.job, task(index), of.detail_of(task(index)).choice);
 }
 
 TraceArguments TracedStep::message(const CollectiveName& named) const {

@@ -9,6 +9,7 @@
 #include "sim/predict/step.hpp"
 #include "tools/kineto/kineto_events.hpp"
 #include "tools/kineto/kineto_names.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 
@@ -16,7 +17,7 @@ namespace ddpsim {
 struct TracedRank {
   int host = 0, device = 0;  ///< process numbers
   int rank = 0;              ///< in the job
-  int like = 0;              ///< index of its times in the step's timeline
+  int like = 0;              ///< index into Step::ranks of one that is as it
 };
 
 /// A launch on the host, and the number that joins it to what it launches; 0: there is none.
@@ -31,12 +32,18 @@ class TracedStep {
  public:
   TracedStep(const Scenario& scenario, const Step& step, const TracedRank& rank);
 
-  bool is_mine(const Task& task) const { return !is_of_another_rank(task, where.like); }
+  const program::Task& task(std::size_t index) const { return of.program.tasks[index]; }
+  const TaskTimes& times(std::size_t index) const { return of.times[index]; }
+  Operation operation(std::size_t index) const { return operation_of(of.job, task(index)); }
+  const Work& work(std::size_t index) const { return of.job.works[task(index).work]; }
+  const program::Origin& origin(std::size_t index) const { return of.origin_of(task(index)); }
+  bool is_collective(std::size_t index) const { return of.communicates(task(index)); }
   /// Does a thread of the host do it, rather than a stream of the device?
-  bool runs_on_host(const Task& task) const {
-    return schedule.synchronous || (collectives_on_hosts && is_collective(task.operation));
+  bool runs_on_host(std::size_t index) const {
+    return synchronous || (collectives_on_hosts && is_collective(index));
   }
-  CollectiveName collective(const Task& task) const;
+  CollectiveName collective(std::size_t index) const;
+  std::string label(std::size_t index) const { return task_label(scenario, step, task(index)); }
   /// What the profiler says of a collective's message.
   TraceArguments message(const CollectiveName& named) const;
   const Parameter& parameter(std::int32_t index) const {
@@ -45,9 +52,9 @@ class TracedStep {
 
   const Scenario& scenario;
   const Step& step;
-  const Schedule& schedule;
-  const std::vector<TaskTimes>& times;
+  const RankOfJob of;
   const TracedRank where;
+  const bool synchronous;  ///< kernels run on the host's own thread
   const bool collectives_on_hosts;
 };
 
@@ -59,7 +66,7 @@ class TracedStep {
 /// is no such process. `correlation` is the last number that joined two events of the file.
 void write_rank(TraceEvents& events, const TracedStep& step, std::int64_t& correlation);
 
-/// The host's part; returns the launch of each task.
+/// The host's part; returns the launch of each task of the rank's program.
 std::vector<TracedLaunch> write_host(TraceEvents& events, const TracedStep& step,
                                      std::int64_t& correlation);
 /// What runs on the device's streams, and, where collectives run on hosts, on their threads.

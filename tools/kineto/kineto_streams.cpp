@@ -1,12 +1,11 @@
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "model/timeline/busy_overlap.hpp"
+#include "model/timeline/spans.hpp"
 #include "tools/kineto/kineto_rank.hpp"
 #include "tools/kineto/kineto_words.hpp"
 #include "tools/study/names.hpp"
@@ -14,12 +13,32 @@
 namespace ddpsim {
 namespace {
 
-/// [Stream] its number in a trace; the host has none.
-constexpr std::array<int, all_streams.size()> stream_numbers{0, 7, 20, 24, 28, 32};
-constexpr int number_of(Stream stream) {
-  return stream_numbers[static_cast<std::size_t>(stream)];
-}
+constexpr int compute_stream = 7, communication_stream = 20;
+constexpr int between_streams = 4;     ///< the numbers of those beside them
 constexpr int first_side_stream = 40;  ///< of collectives that are under way together
+
+/// [stream] Its number in a trace: that of PyTorch's compute stream, one for all that communicate,
+/// and one for each other; the host has none.
+std::vector<int> stream_numbers(const std::vector<StreamKind>& kinds) {
+  std::vector<int> numbers;
+  int last = communication_stream;
+  for (const StreamKind kind : kinds) switch (kind) {
+      case StreamKind::host:
+        numbers.push_back(0);
+        break;
+      case StreamKind::compute:
+        numbers.push_back(compute_stream);
+        break;
+      case StreamKind::communication:
+        numbers.push_back(communication_stream);
+        break;
+      case StreamKind::copies:
+      case StreamKind::side:
+        numbers.push_back(last += between_streams);
+        break;
+    }
+  return numbers;
+}
 
 class StreamWriter {
  public:
@@ -29,16 +48,18 @@ class StreamWriter {
         step_(step),
         launches_(launches),
         correlation_(correlation),
-        spans_(spans_of(step.schedule, step.times, step.where.like)) {}
+        kinds_(stream_kinds(step.of)),
+        numbers_(stream_numbers(kinds_)),
+        spans_(spans_of(step.of)) {}
 
   void write() {
     name_processes();
     write_layers();
     std::vector<Instant> free;  // of communication: collectives under way together lie side by side
     for (const Span& span : spans_) {
-      if (span.stream == Stream::host) continue;
-      int number = number_of(span.stream);
-      if (span.stream == Stream::communication) {
+      if (span.stream == 0) continue;
+      int number = numbers_[span.stream];
+      if (kinds_[span.stream] == StreamKind::communication) {
         const auto row = std::find_if(free.begin(), free.end(),
                                       [&](Instant until) { return until <= span.start; });
         const auto side = static_cast<int>(row - free.begin());
@@ -54,18 +75,17 @@ class StreamWriter {
   }
 
  private:
-  const Task& task_of(const Span& span) const { return step_.schedule.tasks[span.task]; }
-
   /// Gives a row its name when something is first written there.
-  TraceRow row(const Task& task, int number) {
+  TraceRow row(std::size_t task, int number) {
     const TracedRank& where = step_.where;
     const bool host = step_.runs_on_host(task);
+    const program::Stream& stream = step_.of.job.streams[step_.task(task).stream];
     const TraceRow row =
         host ? TraceRow{where.host, where.host + 1 + number} : TraceRow{where.device, number};
     if (named_.emplace(row.process, row.thread).second)
       events_.name_thread(row,
                           host ? fmt::format("thread {} (pt_gloo_runloop)", row.thread)
-                               : fmt::format("stream {} ({})", number, name_of(task.stream)),
+                               : fmt::format("stream {} ({})", number, stream.name),
                           number);
     return row;
   }
@@ -89,52 +109,50 @@ class StreamWriter {
     };
     std::vector<Annotation> annotations;
     for (const Span& span : spans_) {
-      if (span.stream != Stream::compute) continue;
-      const Task& task = task_of(span);
-      const bool layer =
-          task.operation == Operation::forward || task.operation == Operation::backward;
-      const bool optimizer = task.operation == Operation::optimizer && task.step == nobody;
+      if (kinds_[span.stream] != StreamKind::compute) continue;
+      const Operation operation = step_.operation(span.task);
+      const program::Origin& origin = step_.origin(span.task);
+      const bool layer = operation == Operation::forward || operation == Operation::backward;
+      const bool optimizer = operation == Operation::optimizer && origin.label == 0;
       if (!layer && !optimizer) continue;
-      const Key key{task.operation, task.layer, task.micro_batch};
+      const Key key{operation, origin.layer, step_.task(span.task).micro_batch};
       if (annotations.empty() || annotations.back().key != key)
-        annotations.push_back(
-            {key, row(task, number_of(span.stream)), name_of_pass(task), span.start, span.end});
+        annotations.push_back({key, row(span.task, numbers_[span.stream]),
+                               name_of_pass(operation, origin.layer), span.start, span.end});
       annotations.back().end = span.end;
     }
     for (const Annotation& each : annotations)
       events_.span(each.row, "gpu_user_annotation", each.name, each.start, each.end);
   }
-  std::string name_of_pass(const Task& task) const {
-    if (task.layer == nobody) return optimizer_annotation(step_.scenario.optimizer);
-    return fmt::format("{} {}", step_.scenario.workload.layers[at(task.layer)].name,
-                       name_of(task.operation));
+  std::string name_of_pass(Operation operation, std::int32_t layer) const {
+    if (layer == nobody) return optimizer_annotation(step_.scenario.optimizer);
+    return fmt::format("{} {}", step_.scenario.workload.layers[at(layer)].name, name_of(operation));
   }
 
   void write_work(const Span& span, int number) {
-    const Task& task = task_of(span);
-    const bool host = step_.runs_on_host(task);
-    const TraceRow where = row(task, number);
+    const bool host = step_.runs_on_host(span.task);
+    const TraceRow where = row(span.task, number);
+    const program::Task& task = step_.task(span.task);
     const TracedLaunch& launch = launches_[span.task];
     TraceArguments arguments;
     if (!host) {
       arguments.add("device", where.process).add(kineto::stream, number);
       if (launch.correlation > 0) arguments.add(kineto::correlation, launch.correlation);
     }
-    describe(task, arguments);
-    if (is_collective(task.operation)) {
-      const CollectiveName named = step_.collective(task);
+    describe(span.task, arguments);
+    if (step_.is_collective(span.task)) {
+      const CollectiveName named = step_.collective(span.task);
       arguments.add(step_.message(named));
       if (!host)
-        events_.span(where, "gpu_user_annotation", task_label(step_.scenario, step_.schedule, task),
-                     span.start, span.end);
+        events_.span(where, "gpu_user_annotation", step_.label(span.task), span.start, span.end);
       events_.span(where, host ? kineto::cpu_op : kineto::kernel,
                    host ? fmt::format("{}{}", kineto::gloo, named.word) : named.kernel, span.start,
                    span.end, arguments);
     } else if (host) {
-      events_.span(where, kineto::cpu_op, operator_name(step_.scenario, step_.schedule, task),
+      events_.span(where, kineto::cpu_op, operator_name(step_.scenario, step_.of.job, task),
                    span.start, span.end, arguments);
     } else {
-      const DeviceName named = device_name(step_.scenario, step_.schedule, task);
+      const DeviceName named = device_name(step_.scenario, step_.of.job, task);
       events_.span(where, named.category, named.name, span.start, span.end, arguments);
     }
     if (launch.correlation > 0 && !host)
@@ -142,21 +160,22 @@ class StreamWriter {
   }
 
   /// What we know of a task beside what the profiler would tell.
-  void describe(const Task& task, TraceArguments& arguments) const {
-    const Work& work = step_.schedule.work_of(task);
-    if (task.bucket != nobody) arguments.add("bucket", task.bucket);
-    if (task.parameter != nobody) arguments.add("parameter", step_.parameter(task.parameter).name);
+  void describe(std::size_t index, TraceArguments& arguments) const {
+    const Work& work = step_.work(index);
+    const Operation operation = step_.operation(index);
+    const program::Origin& origin = step_.origin(index);
+    if (origin.group != nobody) arguments.add("bucket", origin.group);
+    if (origin.parameter != nobody && origin.label == 0)
+      arguments.add("parameter", step_.parameter(origin.parameter).name);
     if (work.gemm)
       arguments.add("gemm", fmt::format("{} x {} x {}", work.gemm->m, work.gemm->n, work.gemm->k));
-    if (work.launches > 1 && is_kernel(task.operation)) arguments.add("kernels", work.launches);
-    const bool copies = (task.operation == Operation::copy_in && task.divisor == 1) ||
-                        task.operation == Operation::copy_out || is_transfer(task.operation);
-    if (copies)  // it reads as much as it writes
-      arguments.add(kineto::bytes,
-                    is_kernel(task.operation) ? work.traffic.count / 2 : work.payload.count);
-    if (!is_collective(task.operation)) return;
+    if (work.launches > 1 && is_kernel(operation)) arguments.add("kernels", work.launches);
+    if (is_plain_copy(step_.of.job, step_.task(index)) || is_transfer(operation))
+      arguments.add(kineto::bytes,  // it reads as much as it writes
+                    is_kernel(operation) ? work.traffic.count / 2 : work.payload.count);
+    if (!step_.is_collective(index)) return;
     arguments.add(kineto::bytes, work.payload.count);
-    const CollectiveChoice choice = step_.step.timeline.detail_of(task).choice;
+    const CollectiveChoice choice = step_.of.detail_of(step_.task(index)).choice;
     if (choice.algorithm) arguments.add("algorithm", name_of(*choice.algorithm));
     if (choice.protocol) arguments.add("protocol", name_of(*choice.protocol));
     if (choice.gloo) arguments.add("algorithm", name_of(*choice.gloo));
@@ -165,23 +184,25 @@ class StreamWriter {
 
   /// From the kernel that put a bucket's last gradient in place to its all-reduce.
   void write_filling() {
-    for (std::size_t i = 0; i < step_.schedule.tasks.size(); ++i) {
-      const Task& task = step_.schedule.tasks[i];
-      if (task.operation != Operation::all_reduce || task.gradient == nobody) continue;
-      const Task& gradient = step_.schedule.tasks[at(task.gradient)];
-      if (step_.runs_on_host(gradient) || step_.runs_on_host(task)) continue;
-      const TaskTimes& from = step_.times[at(task.gradient)];
-      const TaskTimes& to = step_.times[i];
+    for (const program::Mark& mark : step_.of.program.marks) {
+      if (mark.kind != program::Mark::Kind::ready) continue;
+      if (step_.operation(mark.task) != Operation::all_reduce) continue;
+      if (step_.runs_on_host(mark.of) || step_.runs_on_host(mark.task)) continue;
+      const TaskTimes& from = step_.times(mark.of);
+      const TaskTimes& to = step_.times(mark.task);
       if (from.end == from.start || to.end == to.start) continue;
-      events_.flow("bucket", "gradient", ++correlation_, row(gradient, number_of(gradient.stream)),
-                   from.start, row(task, number_of(task.stream)), to.start);
+      events_.flow("bucket", "gradient", ++correlation_, row_of(mark.of), from.start,
+                   row_of(mark.task), to.start);
     }
   }
+  TraceRow row_of(std::size_t task) { return row(task, numbers_[step_.task(task).stream]); }
 
   TraceEvents& events_;
   const TracedStep& step_;
   const std::vector<TracedLaunch>& launches_;
   std::int64_t& correlation_;
+  const std::vector<StreamKind> kinds_;  ///< [stream]
+  const std::vector<int> numbers_;       ///< [stream] in the trace
   const std::vector<Span> spans_;
   std::set<std::pair<int, int>> named_;
 };
@@ -200,13 +221,12 @@ void write_counters(TraceEvents& events, const TracedStep& step) {
     int collectives = 0;
   };
   std::map<Instant, Load> changes;
-  for (std::size_t i = 0; i < step.schedule.tasks.size(); ++i) {
-    const Task& task = step.schedule.tasks[i];
-    const TaskTimes& times = step.times[i];
-    if (!is_collective(task.operation) || times.end <= times.start) continue;
-    const Bytes payload = step.schedule.work_of(task).payload;
+  for (std::size_t i = 0; i < step.of.program.tasks.size(); ++i) {
+    const TaskTimes& times = step.times(i);
+    if (!step.is_collective(i) || times.end <= times.start) continue;
+    const Bytes payload = step.work(i).payload;
     const double sent = static_cast<double>(payload.count) *
-                        port_share(task.operation, step.collective(task).ranks);
+                        port_share(step.work(i).operation, step.collective(i).ranks);
     const double rate = sent / in_seconds(times.end - times.start) * 1e-9;
     Load& begun = changes[times.start];
     begun = {begun.rate + rate, begun.bytes + payload.count, begun.collectives + 1};

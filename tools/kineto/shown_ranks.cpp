@@ -17,7 +17,7 @@ class ExceptionalRanks {
  public:
   ExceptionalRanks(const Scenario& scenario, const Step& step)
       : ranks_(scenario.cluster.ranks()),
-        different_(different_ranks(step.schedule, ranks_)),
+        different_(static_cast<int>(step.job().programs.size())),
         simulated_(simulated_ranks(scenario.cluster.exceptions,
                                    slowest_rank(scenario.cluster, scenario.workload.step_spread),
                                    ranks_, different_)) {
@@ -85,13 +85,13 @@ class ExceptionalRanks {
 }  // namespace
 
 ShownRanks::ShownRanks(const Scenario& scenario, const Step& step, TraceRanks which)
-    : simulated_(static_cast<int>(step.timeline.ranks.size())),
+    : simulated_(static_cast<int>(step.ranks.size())),
       all_(std::max(simulated_, scenario.cluster.ranks())),
       slowest_last_(simulated_ == 2 && all_ > 2 &&
                     slowest_rank(scenario.cluster, scenario.workload.step_spread) > 1),
       count_(which == TraceRanks::all ? all_ : simulated_) {
-  if (scenario.cluster.exceptions.empty() || step.timeline.of_each_rank) return;
-  const std::size_t tasks = std::max<std::size_t>(1, step.schedule.tasks.size());
+  if (scenario.cluster.exceptions.empty() || step.times.measured) return;
+  const std::size_t tasks = std::max<std::size_t>(1, step.rank().program.tasks.size());
   if (which == TraceRanks::all && at(all_) > most_traced_tasks / tasks) return;  // to be refused
   const ExceptionalRanks ranks(scenario, step);
   some_ = which == TraceRanks::all ? ranks.all() : ranks.that_differ();

@@ -26,7 +26,7 @@ constexpr int first_host_process = 1'000'000;  ///< devices count from 0
 void check_size(const Scenario& scenario, const std::vector<NamedStep>& steps, TraceRanks which) {
   std::size_t tasks = 0;
   for (const NamedStep& named : steps)
-    tasks += named.step->schedule.tasks.size() *
+    tasks += named.step->rank().program.tasks.size() *
              static_cast<std::size_t>(ShownRanks(scenario, *named.step, which).count());
   if (tasks > most_traced_tasks)
     throw std::invalid_argument(
@@ -100,7 +100,7 @@ class TraceFile {
     const auto& [step, where, name] = process;
     const int order = 2 * where.device;
     events.name_process(where.host, name, "CPU", order);
-    if (!step->schedule.synchronous)
+    if (!scenario_.cluster.device.synchronous)
       events.name_process(
           where.device, name,
           fmt::format("GPU {}", scenario_.cluster.ranks_per_node.place_of(where.rank)), order + 1);

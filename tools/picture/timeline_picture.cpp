@@ -8,8 +8,10 @@
 
 #include <fmt/format.h>
 
+#include "model/base/index.hpp"
 #include "model/base/printable.hpp"
 #include "model/timeline/metrics.hpp"
+#include "model/timeline/spans.hpp"
 #include "tools/picture/svg.hpp"
 
 namespace ddpsim {
@@ -162,19 +164,20 @@ class Texts {
 };
 
 /// What the last of its conditions was, of a task whose stream stood still before it.
-std::string why_it_waited(const Scenario& scenario, const Schedule& schedule,
-                          const std::vector<TaskTimes>& times, const Task& task,
-                          const TaskTimes& at) {
+std::string why_it_waited(const Scenario& scenario, const Step& step, const RankOfJob& rank,
+                          std::uint32_t index) {
+  const TaskTimes& at = rank.times[index];
+  const program::Task& task = rank.program.tasks[index];
   Instant latest = at.enqueued;
   std::string why = "the host's launch";
-  for (const std::uint32_t other : schedule.waits_for(task)) {
-    const Task& before = schedule.tasks[other];
-    if (before.stream == task.stream || times[other].end <= latest) continue;
-    latest = times[other].end;
-    why = task_label(scenario, schedule, before);
+  for (const std::uint32_t other : rank.program.waits_for(index)) {
+    const program::Task& before = rank.program.tasks[other];
+    if (before.stream == task.stream || rank.times[other].end <= latest) continue;
+    latest = rank.times[other].end;
+    why = task_label(scenario, step, before);
   }
   const Duration more = at.start - latest;
-  if (is_collective(task.operation) && more > std::chrono::nanoseconds(100))
+  if (rank.communicates(task) && more > std::chrono::nanoseconds(100))
     why = "the slowest rank, or the hand-over to its stream";
   return "waited for " + why;
 }
@@ -185,7 +188,7 @@ class Timelines {
   Timelines(const Scenario& scenario, const std::vector<NamedStep>& steps, std::string_view id)
       : scenario_(scenario), steps_(steps), id_(id) {
     for (const NamedStep& named : steps)
-      end_ = std::max(end_, named.step->timeline.end.time_since_epoch());
+      end_ = std::max(end_, named.step->times.end.time_since_epoch());
     tick_ = Duration{1000};  // a nanosecond
     while (end_ / tick_ > 9'999'999) tick_ *= 10;
     double top = axis_height;
@@ -210,10 +213,10 @@ class Timelines {
  private:
   std::vector<Lane> lanes_of(std::size_t index);
   std::vector<Lane> bucket_lanes(std::size_t index);
-  Bar bar_of(const Step& step, const Span& span, Instant stream_free);
+  Bar bar_of(const Step& step, const RankOfJob& rank, const Span& span, Instant stream_free);
   /// The number of what is said of a task's work.
-  std::int32_t detail_of(const Step& step, const Task& task);
-  void hatch(const Step& step, Lane& kernels) const;
+  std::int32_t detail_of(const RankOfJob& rank, const program::Task& task);
+  static void hatch(const Step& step, const RankOfJob& rank, Lane& kernels);
   /// What the colours mean, below the lanes, and its height.
   std::pair<std::string, double> legend() const;
   std::string bars_of(const Lane& lane) const;
@@ -236,41 +239,39 @@ class Timelines {
   double bottom_ = 0;
 };
 
-Bar Timelines::bar_of(const Step& step, const Span& span, Instant stream_free) {
-  const Schedule& schedule = step.schedule;
-  const auto& times = step.timeline.ranks.front();
-  const Task& task = schedule.tasks[span.task];
-  const bool launches = span.stream == Stream::host && task.stream != Stream::host;
-  Bar bar{span.start, span.end, launches ? Paint::launch : paint_of(task.operation)};
-  bar.name = names_.number_of(task_label(scenario_, schedule, task));
+Bar Timelines::bar_of(const Step& step, const RankOfJob& rank, const Span& span,
+                      Instant stream_free) {
+  const program::Task& task = rank.program.tasks[span.task];
+  const bool launches = span.stream == 0 && task.stream != 0;
+  Bar bar{span.start, span.end, launches ? Paint::launch : paint_of(operation_of(rank.job, task))};
+  bar.name = names_.number_of(task_label(scenario_, step, task));
   if (launches) {
     bar.detail = is_launch;
     return bar;
   }
-  bar.detail = detail_of(step, task);
-  if (span.stream != Stream::host && span.start - stream_free > tick_)
-    bar.why = details_.number_of(why_it_waited(scenario_, schedule, times, task, times[span.task]));
+  bar.detail = detail_of(rank, task);
+  if (span.stream != 0 && span.start - stream_free > tick_)
+    bar.why = details_.number_of(why_it_waited(scenario_, step, rank, span.task));
   return bar;
 }
 
-std::int32_t Timelines::detail_of(const Step& step, const Task& task) {
-  const Work& work = step.schedule.work_of(task);
-  if (!work.computes() && !is_collective(task.operation)) return -1;
+std::int32_t Timelines::detail_of(const RankOfJob& rank, const program::Task& task) {
+  const Work& work = rank.job.works[task.work];
+  if (!work.computes() && !rank.communicates(task)) return -1;
   std::int32_t& known = detail_of_work_[task.work];
   if (known >= 0) return known;
   std::string detail = describe(work);
-  const CollectiveChoice choice = step.timeline.detail_of(task).choice;
+  const CollectiveChoice choice = rank.detail_of(task).choice;
   if (const std::string how = choice_text(choice); !how.empty()) detail += "; " + how;
   return known = details_.number_of(std::move(detail));
 }
 
 /// When rank 0 has come to a collective: it is launched, and what it waits for has ended.
-Instant arrival_at(const Schedule& schedule, const std::vector<TaskTimes>& times,
-                   std::size_t collective) {
-  Instant arrival = times[collective].enqueued;
-  for (const std::uint32_t other : schedule.waits_for(schedule.tasks[collective]))
-    arrival = std::max(arrival, times[other].end);
-  return std::min(arrival, times[collective].start);
+Instant arrival_at(const RankOfJob& rank, std::size_t collective) {
+  Instant arrival = rank.times[collective].enqueued;
+  for (const std::uint32_t other : rank.program.waits_for(collective))
+    arrival = std::max(arrival, rank.times[other].end);
+  return std::min(arrival, rank.times[collective].start);
 }
 
 /// What is in `wanted` and not in `busy`; both are in order.
@@ -296,7 +297,7 @@ Times without(const Times& wanted, const Times& busy) {
 }
 
 /// Hatches where no kernel runs while a collective is under way or cannot begin yet.
-void Timelines::hatch(const Step& step, Lane& kernels) const {
+void Timelines::hatch(const Step& step, const RankOfJob& rank, Lane& kernels) {
   Times busy;
   for (const Bar& bar : kernels.bars) {
     if (bar.paint == Paint::launch) continue;
@@ -305,55 +306,70 @@ void Timelines::hatch(const Step& step, Lane& kernels) const {
     else
       busy.emplace_back(bar.start, bar.end);
   }
-  const auto& times = step.timeline.ranks.front();
   Times under_way, coming;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    if (!is_collective(step.schedule.tasks[i].operation)) continue;
-    under_way.emplace_back(times[i].start, times[i].end);
-    coming.emplace_back(arrival_at(step.schedule, times, i), times[i].start);
+  for (std::size_t i = 0; i < rank.times.size(); ++i) {
+    if (!rank.communicates(rank.program.tasks[i])) continue;
+    under_way.emplace_back(rank.times[i].start, rank.times[i].end);
+    coming.emplace_back(arrival_at(rank, i), rank.times[i].start);
   }
   std::sort(under_way.begin(), under_way.end());
   std::sort(coming.begin(), coming.end());
   kernels.exposed = without(under_way, busy);
   kernels.waiting = without(without(coming, busy), under_way);
   Instant done{};
-  for (const TaskTimes& each : times) done = std::max(done, each.end);
-  if (done < step.timeline.end) kernels.ended.emplace_back(done, step.timeline.end);
+  for (const TaskTimes& each : rank.times) done = std::max(done, each.end);
+  if (done < step.times.end) kernels.ended.emplace_back(done, step.times.end);
 }
 
 std::vector<Lane> Timelines::lanes_of(std::size_t index) {
   const Step& step = *steps_[index].step;
-  const auto& times = step.timeline.ranks.front();
-  detail_of_work_.assign(step.schedule.works.size(), -1);
+  const RankOfJob rank = step.rank();
+  const std::vector<StreamKind> kinds = stream_kinds(rank);
+  detail_of_work_.assign(rank.job.works.size(), -1);
   // Who launches nothing runs the kernels itself.
   const bool on_host = scenario_.cluster.device.synchronous;
-  const Stream runs_kernels = on_host ? Stream::host : Stream::compute;
-  std::map<std::pair<Stream, std::size_t>, Lane> lanes;  // collectives may lie side by side
-  const auto lane_at = [&](Stream stream, std::size_t row) -> Lane& {
+  const auto height_of = [&](std::uint8_t stream) {
+    switch (kinds[stream]) {
+      case StreamKind::host:
+        return on_host ? stream_height : host_height;
+      case StreamKind::compute:
+      case StreamKind::communication:
+        return stream_height;
+      case StreamKind::copies:
+      case StreamKind::side:
+        return aside_height;
+    }
+    return stream_height;
+  };
+  const auto computes = std::ranges::find(kinds, StreamKind::compute);
+  const auto runs_kernels =
+      static_cast<std::uint8_t>(on_host || computes == kinds.end() ? 0 : computes - kinds.begin());
+  using Row = std::pair<std::uint8_t, std::size_t>;  // collectives may lie side by side
+  std::map<Row, Lane> lanes;
+  const auto lane_at = [&](std::uint8_t stream, std::size_t row) -> Lane& {
     Lane& lane = lanes[{stream, row}];
     if (lane.height == 0) {
-      lane.label =
-          row == 0 ? std::string(name_of(stream)) : fmt::format("{} {}", name_of(stream), row + 1);
+      const std::string& name = rank.job.streams[stream].name;
+      lane.label = row == 0 ? name : fmt::format("{} {}", name, row + 1);
       lane.step = index;
-      lane.height = stream == Stream::host && !on_host ? host_height
-                    : stream >= Stream::aside          ? aside_height
-                                                       : stream_height;
+      lane.height = height_of(stream);
     }
     return lane;
   };
   lane_at(runs_kernels, 0);
-  for (const Span& span : spans_of(step.schedule, times, 0)) {
+  for (const Span& span : spans_of(rank)) {
     std::size_t row = 0;
-    if (span.stream == Stream::communication)
+    if (kinds[span.stream] == StreamKind::communication)
       while (true) {
         const Lane& lane = lane_at(span.stream, row);
         if (lane.bars.empty() || lane.bars.back().end <= span.start) break;
         ++row;
       }
     Lane& lane = lane_at(span.stream, row);
-    lane.bars.push_back(bar_of(step, span, lane.bars.empty() ? Instant{} : lane.bars.back().end));
+    const Instant free = lane.bars.empty() ? Instant{} : lane.bars.back().end;
+    lane.bars.push_back(bar_of(step, rank, span, free));
   }
-  hatch(step, lanes.at({runs_kernels, 0}));
+  hatch(step, rank, lanes.at({runs_kernels, 0}));
   std::vector<Lane> result;
   for (auto& [key, lane] : lanes)
     if (!lane.bars.empty() || key.first == runs_kernels) result.push_back(std::move(lane));
@@ -366,21 +382,20 @@ std::vector<Lane> Timelines::lanes_of(std::size_t index) {
 std::vector<Lane> Timelines::bucket_lanes(std::size_t index) {
   const Step& step = *steps_[index].step;
   if (step.training.strategy != Strategy::bucketed) return {};
-  const Schedule& schedule = step.schedule;
-  const auto& times = step.timeline.ranks.front();
-  std::vector<std::int32_t> bucket_of(scenario_.workload.parameters.size(), nobody);
-  for (std::size_t b = 0; b < schedule.buckets.size(); ++b)
-    for (const std::int32_t parameter : schedule.buckets[b].parameters)
-      bucket_of[static_cast<std::size_t>(parameter)] = static_cast<std::int32_t>(b);
-  std::vector<std::optional<Instant>> first(schedule.buckets.size());
-  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
-    const Task& task = schedule.tasks[i];
-    if (task.parameter == nobody || task.operation != Operation::copy_in) continue;
-    const std::int32_t bucket = bucket_of[static_cast<std::size_t>(task.parameter)];
+  const RankOfJob rank = step.rank();
+  const std::vector<program::ParameterGroup>& groups = rank.job.groups;
+  const std::vector<std::int32_t> bucket_of =
+      groups_of_parameters(rank.job, scenario_.workload.parameters.size());
+  std::vector<std::optional<Instant>> first(groups.size());
+  for (std::size_t i = 0; i < rank.times.size(); ++i) {
+    const program::Task& task = rank.program.tasks[i];
+    const std::int32_t parameter = rank.origin_of(task).parameter;
+    if (parameter == nobody || operation_of(rank.job, task) != Operation::copy_in) continue;
+    const std::int32_t bucket = bucket_of[at(parameter)];
     if (bucket == nobody) continue;
-    const Instant at = times[i].start;
-    auto& earliest = first[static_cast<std::size_t>(bucket)];
-    if (!earliest || at < *earliest) earliest = at;
+    const Instant start = rank.times[i].start;
+    std::optional<Instant>& earliest = first[at(bucket)];
+    if (!earliest || start < *earliest) earliest = start;
   }
   // The figures of a measured step are medians of many; these are of the one that is drawn.
   const std::vector<BucketTimes> buckets =
@@ -397,9 +412,9 @@ std::vector<Lane> Timelines::bucket_lanes(std::size_t index) {
     if (row == most_bucket_rows) continue;  // it stands in the table
     if (row == rows.size())
       rows.push_back({row == 0 ? "buckets" : "", index, 0, bucket_height, {}, {}, {}, {}});
-    const std::string size = to_string(schedule.buckets[b].size);
+    const std::string size = to_string(groups[b].size);
     const std::int32_t name = names_.number_of(
-        fmt::format("bucket {}: {}, {} gradients", b, size, schedule.buckets[b].parameters.size()));
+        fmt::format("bucket {}: {}, {} gradients", b, size, groups[b].parameters.size()));
     const std::int32_t detail = details_.number_of(
         fmt::format("filled for {}, then waited {}, reduced in {}, exposed {}",
                     to_string(ready - begun), to_string(bucket.start - ready),
@@ -568,7 +583,7 @@ std::string Timelines::svg() const {
         "<text class=\"pointed\" x=\"8\" y=\"{0}\" style=\"font-weight:600\">{1}</text><text "
         "class=\"pointed length\" x=\"{2}\" y=\"{0}\" text-anchor=\"end\">{3}</text>\n",
         coordinate(heads_[i] + 19), escaped_xml(steps_[i].name), coordinate(left + time_width),
-        escaped_xml(fmt::format("{:.2f} ms", in_ms(steps_[i].step->timeline.end))));
+        escaped_xml(fmt::format("{:.2f} ms", in_ms(steps_[i].step->times.end))));
   for (const Lane& lane : lanes_)
     text += fmt::format(
         "<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"end\" style=\"font-size:11px\">{}"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "model/base/index.hpp"
 #include "model/cost/cost_model.hpp"
 #include "sim/predict/simulated_ranks.hpp"
 
@@ -47,9 +48,9 @@ std::string name_of_one(const RankException& exception) {
   return fmt::format("{} rank of {}", exception.ranks > 1 ? "a" : "the", name_of(exception));
 }
 
-std::vector<std::string> names_of_real_ranks(const Cluster& cluster, const Timeline& timeline) {
+std::vector<std::string> names_of_real_ranks(const Cluster& cluster, std::size_t ranks) {
   std::vector<std::string> names;
-  for (int rank = 0; rank < static_cast<int>(timeline.ranks.size()); ++rank) {
+  for (int rank = 0; rank < static_cast<int>(ranks); ++rank) {
     const RankException* exception = exception_of(cluster.exceptions, rank);
     names.push_back(exception == nullptr ? "" : name_of_one(*exception));
   }
@@ -60,8 +61,8 @@ std::vector<std::string> names_of_ranks(const Scenario& scenario, const Step& st
   const CalibratedCluster& cluster = scenario.cluster;
   std::vector<std::string> names;
   if (cluster.exceptions.empty()) return names;
-  if (step.timeline.of_each_rank) return names_of_real_ranks(cluster, step.timeline);
-  const int different = different_ranks(step.schedule, cluster.ranks());
+  if (step.times.measured) return names_of_real_ranks(cluster, step.ranks.size());
+  const auto different = static_cast<int>(step.job().programs.size());
   for (const SimulatedRank& rank :
        simulated_ranks(cluster.exceptions, slowest_rank(cluster, scenario.workload.step_spread),
                        cluster.ranks(), different))
@@ -110,52 +111,55 @@ std::string short_label(const std::vector<Setting>& settings) {
   return text;
 }
 
-std::string task_label(const Scenario& scenario, const Schedule& schedule, const Task& task) {
+namespace {
+
+/// "bucket 2"; of one parameter, its name.
+std::string group_label(const Workload& workload, const program::Job& job, std::int32_t group) {
+  const std::vector<std::int32_t>& parameters = job.groups[at(group)].parameters;
+  return parameters.size() == 1 ? workload.parameters[at(parameters.front())].name
+                                : fmt::format("bucket {}", group);
+}
+
+std::string hook_label(const Workload& workload, const UserHook& hook,
+                       const program::Origin& origin) {
+  if (origin.layer != nobody)
+    return fmt::format("{} of {}", label(hook), workload.layers[at(origin.layer)].name);
+  const Parameter& first = workload.parameters[at(origin.parameter)];
+  const bool alone = hook.groups[at(origin.kernel)].size() == 1;
+  return fmt::format("{} of {}", label(hook),
+                     alone ? first.name : workload.layers[at(first.layer)].name);
+}
+
+}  // namespace
+
+std::string task_label(const Scenario& scenario, const Step& step, const program::Task& task) {
   const Workload& workload = scenario.workload;
-  const auto layer = [&]() -> const Layer& {
-    return workload.layers[static_cast<std::size_t>(task.layer)];
-  };
-  const auto kernel = static_cast<std::size_t>(task.kernel);
-  std::string operation(name_of(task.operation));
-  if (task.step != nobody && task.operation != Operation::wait) {
-    const Bucket& bucket = schedule.buckets[static_cast<std::size_t>(task.bucket)];
-    const CommStep& step = bucket.steps[static_cast<std::size_t>(task.step)];
-    if (step.tensor == nobody)
-      return fmt::format("{} of bucket {}", name_of(step.action), task.bucket);
-    const std::int32_t parameter = bucket.parameters[static_cast<std::size_t>(step.tensor)];
-    return fmt::format("{} of {}", name_of(step.action),
-                       workload.parameters[static_cast<std::size_t>(parameter)].name);
-  }
-  if (task.user_hook != nobody) {
-    const UserHook& hook = schedule.hooks[static_cast<std::size_t>(task.user_hook)];
-    if (task.layer != nobody) return fmt::format("{} of {}", label(hook), layer().name);
-    const auto first = static_cast<std::size_t>(task.parameter);
-    return fmt::format(
-        "{} of {}", label(hook),
-        hook.groups[kernel].size() == 1
-            ? workload.parameters[first].name
-            : workload.layers[static_cast<std::size_t>(workload.parameters[first].layer)].name);
-  }
-  switch (task.operation) {
+  const program::Job& job = step.job();
+  const program::Origin& origin = job.deed_of(task).origin;
+  const Operation what = operation_of(job, task);
+  const std::string operation(name_of(what));
+  if (origin.label != 0)
+    return fmt::format("{} of {}", job.labels[at(origin.label)],
+                       origin.parameter == nobody ? fmt::format("bucket {}", origin.group)
+                                                  : workload.parameters[at(origin.parameter)].name);
+  if (origin.hook != nobody)
+    return hook_label(workload, step.training.hooks[at(origin.hook)], origin);
+  switch (what) {
     case Operation::forward:
-      return layer().name + " " + layer().forward[kernel].name;
+      return workload.layers[at(origin.layer)].name + " " +
+             workload.layers[at(origin.layer)].forward[at(origin.kernel)].name;
     case Operation::backward:
-      return layer().name + " " + layer().backward[kernel].name;
+      return workload.layers[at(origin.layer)].name + " " +
+             workload.layers[at(origin.layer)].backward[at(origin.kernel)].name;
     case Operation::optimizer:
-      return fmt::format("optimizer {}", task.kernel);
+      return fmt::format("optimizer {}", origin.kernel);
     case Operation::all_reduce:
     case Operation::wait:
-      if (task.bucket == nobody)
-        return fmt::format("{} {}", operation, name_of(schedule.work_of(task).message));
-      if (schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters.size() > 1)
-        return fmt::format("{} bucket {}", operation, task.bucket);
-      return operation + " " +
-             workload
-                 .parameters[static_cast<std::size_t>(
-                     schedule.buckets[static_cast<std::size_t>(task.bucket)].parameters[0])]
-                 .name;
+      if (origin.group != nobody)
+        return fmt::format("{} {}", operation, group_label(workload, job, origin.group));
+      return fmt::format("{} {}", operation, name_of(job.works[task.work].message));
     case Operation::broadcast:
-      return fmt::format("broadcast {}", name_of(schedule.work_of(task).message));
+      return fmt::format("broadcast {}", name_of(job.works[task.work].message));
     case Operation::accumulate:
     case Operation::hook:
     case Operation::copy_in:
@@ -185,8 +189,8 @@ std::string task_label(const Scenario& scenario, const Schedule& schedule, const
     case Operation::pause:
       break;
   }
-  if (task.parameter != nobody)
-    return operation + " " + workload.parameters[static_cast<std::size_t>(task.parameter)].name;
+  if (origin.parameter != nobody)
+    return operation + " " + workload.parameters[at(origin.parameter)].name;
   return operation;
 }
 

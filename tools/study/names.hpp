@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "model/scenario/scenario.hpp"
-#include "model/schedule/schedule.hpp"
 #include "sim/predict/fit.hpp"
 #include "sim/predict/step.hpp"
 #include "tools/study/grid.hpp"
@@ -17,8 +16,8 @@ std::string enumerated(const std::vector<std::string>& names);
 /// "rank 5", "a rank of node 3": one of those that are this exception.
 std::string name_of_one(const RankException& exception);
 
-/// The same of each rank of a measured timeline, "" for one that is no exception.
-std::vector<std::string> names_of_real_ranks(const Cluster& cluster, const Timeline& timeline);
+/// The same of each of so many ranks that were measured, "" for one that is no exception.
+std::vector<std::string> names_of_real_ranks(const Cluster& cluster, std::size_t ranks);
 
 /// What to call each rank of a step's timeline where some are exceptions: "rank 5", "a rank of node
 /// 3", "the slowest rank", and "" for a typical one. Empty: there are none.
@@ -50,8 +49,9 @@ bool is_in_label(const std::string& key, const Training& training);
 /// "comm_hook: fp16_compress": the last part of each key says enough in a table.
 std::string short_label(const std::vector<Setting>& settings);
 
-/// What a task does, for people and traces: "layers.3 attn.q_proj", "all-reduce bucket 2".
-std::string task_label(const Scenario& scenario, const Schedule& schedule, const Task& task);
+/// What a task of the step's job does, for people and traces: "layers.3 attn.q_proj", "all-reduce
+/// bucket 2".
+std::string task_label(const Scenario& scenario, const Step& step, const program::Task& task);
 
 /// "ring simple, 24 channels, 8 NICs, nic": for people. Empty: nothing is known.
 std::string choice_text(const CollectiveChoice& choice);

@@ -54,26 +54,23 @@ StepMetrics median_of(const std::vector<StepMetrics>& samples) {
 }
 
 /// All timelines of one strategy become its figures; the one in the middle is kept.
-void summarise(std::vector<Timeline> timelines, const Scenario& scenario, const StepWorks& works,
-               ValidatedStep& step) {
+void summarise(std::vector<Timeline> timelines, const Scenario& scenario, ValidatedStep& step) {
   Step& measured = step.measured;
-  measured.planned = std::make_shared<const PlannedStep>(measured.schedule,
-                                                         program::job_of(measured.schedule, works));
+  const Schedule& schedule = measured.planned->schedule;
   const program::Job& job = measured.job();
   std::vector<StepMetrics> samples;
   std::vector<Duration> lengths;
   Waits waits;
-  const std::vector<int> typical = typical_ranks(measured.schedule, scenario.cluster,
-                                                 static_cast<int>(timelines.front().ranks.size()));
+  const std::vector<int> typical =
+      typical_ranks(schedule, scenario.cluster, static_cast<int>(timelines.front().ranks.size()));
   for (Timeline& timeline : timelines) {
     // To tell what bounds a step, as the prediction does.
-    timeline.details = step.predicted.timeline.details;
-    const JobTimeline times = timeline_of(measured.schedule, job, timeline);
+    timeline.details = *step.predicted.rank().details;
+    const JobTimeline times = timeline_of(schedule, job, timeline);
     for (const int rank : typical) {
       samples.push_back(measure(job, times, at(rank)));
-      samples.back().buckets.resize(measured.schedule.buckets.size());
       if (rank != typical.front() || scenario.cluster.exceptions.empty()) continue;
-      waits.add(names_of_real_ranks(scenario.cluster, timeline),
+      waits.add(names_of_real_ranks(scenario.cluster, timeline.ranks.size()),
                 waits_for_ranks(job, times, samples.back(), at(rank)));
     }
     lengths.push_back(timeline.end.time_since_epoch());
@@ -83,10 +80,8 @@ void summarise(std::vector<Timeline> timelines, const Scenario& scenario, const 
   step.spread = spread_of(lengths);
   std::sort(timelines.begin(), timelines.end(),
             [](const Timeline& a, const Timeline& b) { return a.end < b.end; });
-  measured.timeline = std::move(timelines[timelines.size() / 2]);
-  measured.times = timeline_of(measured.schedule, job, measured.timeline);
-  for (std::size_t rank = 0; rank < measured.timeline.ranks.size(); ++rank)
-    measured.ranks.push_back(rank);
+  measured.times = timeline_of(schedule, job, timelines[timelines.size() / 2]);
+  for (std::size_t rank = 0; rank < job.ranks(); ++rank) measured.ranks.push_back(rank);
   step.measured_parts = break_down(job, measured.times, at(typical.front()));
 }
 
@@ -258,15 +253,15 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   if (backend.rank() == 0 && watch.progress) watch.progress("gradients without communication", 0);
   backend.load(workload, validation.scenario.optimizer);
 
-  for (std::size_t s = 0; s < trainings.size(); ++s) {
-    ValidatedStep& step = validation.steps.emplace_back();
-    step.measured.training = trainings[s];
-    step.measured.schedule = schedules[s];
-    step.fingerprint = fingerprint(schedules[s]);
-  }
   const JobOf job_of = jobs_of(validation.scenario);
   std::vector<RunnableStep> steps;
-  for (const Schedule& schedule : schedules) steps.emplace_back(backend, schedule, job_of);
+  for (std::size_t s = 0; s < trainings.size(); ++s) {
+    steps.emplace_back(backend, schedules[s], job_of);
+    ValidatedStep& step = validation.steps.emplace_back();
+    step.measured.training = trainings[s];
+    step.measured.planned = std::make_shared<const PlannedStep>(schedules[s], job_of(schedules[s]));
+    step.fingerprint = fingerprint(schedules[s]);
+  }
   const auto as_they_are = [&](const Schedule& schedule) {
     return RunnableStep(backend, without_updates(schedule), job_of);
   };
@@ -329,7 +324,7 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   const StepModel model =
       predict_all(validation, trainings, schedules, backend.link_ranks(), kernels);
   for (std::size_t s = 0; s < schedules.size(); ++s)
-    summarise(std::move(timelines[s]), validation.scenario, model.works, validation.steps[s]);
+    summarise(std::move(timelines[s]), validation.scenario, validation.steps[s]);
   backend.sum(overflows);
   for (std::size_t s = 0; s < schedules.size(); ++s) {
     validation.steps[s].overflows = static_cast<std::int64_t>(overflows[s]);

@@ -38,6 +38,8 @@ struct OfSchedule {
     job.works = schedule.works;
     job.works.emplace_back();
     job.labels = {""};
+    for (const Bucket& bucket : schedule.buckets)
+      job.groups.push_back({bucket.parameters, bucket.size});
     for (const Task& task : schedule.tasks)
       job.own.deeds.push_back({action_of(schedule, task), program::origin_of(schedule, task)});
     job.own.deeds.push_back({program::Wait{}, {}});
@@ -101,9 +103,7 @@ struct OfSchedule {
 inline StepMetrics measure(const Schedule& schedule, const Timeline& timeline,
                            std::size_t rank = 0) {
   const OfSchedule of(schedule, timeline);
-  StepMetrics metrics = ddpsim::measure(of.job, of.times, rank);
-  metrics.buckets.resize(schedule.buckets.size());
-  return metrics;
+  return ddpsim::measure(of.job, of.times, rank);
 }
 
 inline std::vector<ExposedBucket> why_exposed(const Schedule& schedule, const Timeline& timeline,

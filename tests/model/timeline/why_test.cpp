@@ -196,6 +196,7 @@ History updated_and_broadcast() {
                                        step(CommAction::send_parameters, Operation::broadcast)};
   history.schedule.tasks[2].step = 0;
   history.schedule.tasks[3].step = 1;
+  history.schedule.tasks[3].bucket = 0;
   history.schedule.tasks[4].step = 2;
   history.schedule.tasks[4].owner = 0;
   return history;

@@ -154,7 +154,7 @@ TEST_CASE("a description says what its layers keep, and so the memory of a step 
   CHECK(scenario.workload.layers[0].memory[0].gradients == Bytes{4 * (64 * 32 + 64)});
   const Step step = predict(model_of(scenario), scenario.training);
   const StepMemory memory =
-      step_memory(scenario.workload, scenario.optimizer, scenario.training, step.schedule);
+      step_memory(scenario.workload, scenario.optimizer, scenario.training, step.planned->schedule);
   CHECK(memory.activations == Bytes{4096 + 1024});
   // Of one layer it is not known, and so of none.
   const Scenario unknown = scenario_of(
@@ -217,7 +217,7 @@ TEST_CASE("formats that are only stored have their size, and buckets of their ow
                                 "after: 1}"));
   CHECK(scenario.workload.parameters[2].size() == Bytes{8 * 32 * 64});
   const Step step = predict(model_of(scenario), scenario.training);
-  REQUIRE(step.schedule.buckets.size() == 2);
+  REQUIRE(step.job().groups.size() == 2);
   for (const DType type : stored_dtypes) CHECK(dtype_named(name_of(type)) == type);
   CHECK(size_of(DType::fp64) == Bytes{8});
   CHECK(size_of(DType::complex128) == Bytes{16});

@@ -8,6 +8,7 @@
 #include "sim/predict/predict.hpp"
 #include "sim/tune/tune.hpp"
 #include "tests/model/ddp/schedule_story.hpp"
+#include "tests/sim/predict/as_schedule.hpp"
 #include "tests/sim/predict/models.hpp"
 
 namespace ddpsim::timed {
@@ -132,7 +133,8 @@ TEST_CASE("R50: delayed parameters go in one all-reduce behind their hook", "[si
 
 TEST_CASE("R50: nobody waits for the delayed all-reduce", "[sim][rules]") {
   const StepModel model = model_of(two_layers(), constant(2, 5ms));
-  const Step step = predict(model, delayed());
+  const Step predicted = predict(model, delayed());
+  const fixtures::AsSchedule step = fixtures::as_schedule(predicted);
   const Task& sent = task_named(step.schedule, "all-reduce 1");
   const auto index = static_cast<std::uint32_t>(&sent - step.schedule.tasks.data());
   for (const Task& task : step.schedule.tasks)
@@ -140,7 +142,7 @@ TEST_CASE("R50: nobody waits for the delayed all-reduce", "[sim][rules]") {
   CHECK(count(step.schedule, Operation::wait) == 1);
   // One communicator is one queue, so DDP's own bucket stands behind it all the same.
   const TaskTimes& late = step.timeline.ranks[0][index];
-  CHECK(step.metrics.buckets[0].start >= late.end);
+  CHECK(predicted.metrics.buckets[0].start >= late.end);
 }
 
 TEST_CASE("R50: a hook that comes before a delayed gradient is refused", "[sim][rules]") {
@@ -171,7 +173,8 @@ TEST_CASE("R17: collectives of a comm hook's own group stand in a queue of their
   const Step two = predict(model, training);
   // With one communicator no two collectives are under way; with two, gathers of a bucket run
   // beside the next one's reduce-scatter.
-  const auto overlaps = [](const Step& step) {
+  const auto overlaps = [](const Step& predicted) {
+    const fixtures::AsSchedule step = fixtures::as_schedule(predicted);
     int found = 0;
     Instant free{};
     for (std::size_t i = 0; i < step.schedule.tasks.size(); ++i) {
@@ -184,9 +187,9 @@ TEST_CASE("R17: collectives of a comm hook's own group stand in a queue of their
   };
   CHECK(overlaps(one) == 0);
   CHECK(overlaps(two) > 0);
-  for (const Task& task : two.schedule.tasks)
+  for (const Task& task : two.planned->schedule.tasks)
     if (is_collective(task.operation))
-      CHECK(two.schedule.work_of(task).communicator ==
+      CHECK(two.planned->schedule.work_of(task).communicator ==
             (task.operation == Operation::all_gather ? 1 : 0));
 }
 
@@ -214,7 +217,7 @@ TEST_CASE("R17: comm hooks compute behind collectives of their own group", "[sim
   const Step own = predict(model, training);  // cast back aside
   training.comm_hook.steps[1].communicator = 0;
   CHECK(own.metrics.step == predict(model, training).metrics.step);
-  CHECK(count(own.schedule, Operation::cast) == 6);
+  CHECK(count(own.planned->schedule, Operation::cast) == 6);
 }
 
 TEST_CASE("R38: the host waits for collectives only", "[sim][rules]") {

@@ -12,6 +12,7 @@
 #include "sim/predict/simulated_ranks.hpp"
 #include "sim/predict/what_if.hpp"
 #include "sim/tune/bucketed_steps.hpp"
+#include "tests/sim/predict/as_schedule.hpp"
 #include "tests/sim/predict/random_exceptions.hpp"
 #include "tests/sim/predict/random_trainings.hpp"
 
@@ -200,7 +201,7 @@ TEST_CASE("the network is as slow as the NICs of the slowest node", "[sim][excep
   CHECK(step_by(on_nodes(2, 3), Strategy::naive) == fast);
   // Every rank computes alike, so even ranks would change nothing.
   const StepModel model = on_nodes(2, 1);
-  CHECK(simulated_ranks(model.costs, Schedule{}).size() == 1);
+  CHECK(simulated_ranks(model.costs, program::Job{.programs = {{}}}).size() == 1);
   const std::vector<WhatIf> changes = what_if(model, training_of(Strategy::naive));
   REQUIRE(changes.size() == 5);
   CHECK(changes.back().change == Change::no_exceptions);
@@ -273,10 +274,10 @@ TEST_CASE("R45: an exception with ZeRO's hooks is slow in its own work", "[sim][
   slowest.costs.slowest_rank = 1.5;
   const Step one = predict(slowest, training),
              other = predict(layers_with({slower(1, 1.5)}), training);
-  CHECK(fixtures::same(one.timeline, other.timeline));
+  CHECK(fixtures::same(fixtures::timeline_of_schedule(one), fixtures::timeline_of_schedule(other)));
   // Of 64 ranks the three owners differ from the others; the exception is one of these.
   const Step many = predict(layers_with({slower(40, 1.5)}, 64), training);
-  CHECK(many.timeline.ranks.size() == 5);
+  CHECK(many.ranks.size() == 5);
   CHECK(many.metrics.step > predict(layers_with(nobody_differs, 64), training).metrics.step);
 }
 
@@ -361,7 +362,8 @@ TEST_CASE("exceptions of random steps: what must hold", "[sim][exceptions]") {
     alike.exceptions = {slower(0, 1)};
     StepModel same_ranks = model_of(workload, alike);
     same_ranks.costs.slowest_rank = model.costs.slowest_rank;
-    REQUIRE(fixtures::same(predict(same_ranks, training).timeline, usual.timeline));
+    REQUIRE(fixtures::same(fixtures::timeline_of_schedule(predict(same_ranks, training)),
+                           fixtures::timeline_of_schedule(usual)));
     // Slower is never shorter, and it does not matter which rank it is.
     const double factor = 1 + 0.01 * dice.between(0, 100);
     const int last = cluster.ranks() - 1;

@@ -101,10 +101,11 @@ TEST_CASE("a timer that covered divisions leaves less to the all-reduces", "[sim
   const Step step = predict(model, timed::training_of(Strategy::naive));
   std::optional<Instant> begin;
   Instant end{};
-  for (std::size_t t = 0; t < step.schedule.tasks.size(); ++t) {
-    const Operation operation = step.schedule.tasks[t].operation;
+  const RankOfJob rank = step.rank();
+  for (std::size_t t = 0; t < rank.times.size(); ++t) {
+    const Operation operation = operation_of(rank.job, rank.program.tasks[t]);
     if (operation != Operation::all_reduce && operation != Operation::divide) continue;
-    const TaskTimes& times = step.timeline.ranks.front()[t];
+    const TaskTimes& times = rank.times[t];
     begin = std::min(begin.value_or(times.start), times.start);
     end = std::max(end, times.end);
   }

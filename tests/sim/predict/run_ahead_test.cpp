@@ -62,9 +62,9 @@ struct HandMade {
   ConsecutiveSteps steps(std::size_t count) const {
     ConsecutiveSteps steps;
     Step& step = steps.kinds.emplace_back();
-    step.schedule = schedule();
-    step.timeline = simulate_ranks(model().costs, {model().works, step.schedule});
-    step.metrics = timelines::measure(step.schedule, step.timeline);
+    const auto planned = std::make_shared<const PlannedStep>(model().works, schedule());
+    step.planned = planned;
+    step.metrics = timelines::measure(planned->schedule, simulate_ranks(model().costs, *planned));
     steps.sequence.assign(count, 0);
     steps.counts = {static_cast<std::int64_t>(count)};
     return steps;
@@ -169,8 +169,8 @@ TEST_CASE("R47: running ahead makes no run longer where timers are read between 
     for (const std::int32_t kind : steps.sequence) {
       const Step& step = steps.kinds[static_cast<std::size_t>(kind)];
       apart += step.metrics.step;
-      const Costs costs = model.costs.price(step.schedule);
-      for (const Task& task : step.schedule.tasks)
+      const Costs costs = model.costs.price(step.planned->schedule);
+      for (const Task& task : step.planned->schedule.tasks)
         if (task.stream == Stream::compute) work += costs.of(task).work;
     }
     REQUIRE(run.total() <= apart);

@@ -31,8 +31,8 @@ TEST_CASE("R8: consecutive steps have the buckets of their phase", "[sim][consec
   REQUIRE(steps.kinds.size() == 3);
   CHECK(steps.sequence == std::vector<std::int32_t>{0, 1, 2, 2, 2});
   CHECK(steps.counts == std::vector<std::int64_t>{1, 1, 3});
-  CHECK(steps.kinds[0].schedule.buckets.size() == 1);
-  CHECK(steps.kinds[1].schedule.buckets.size() == 3);
+  CHECK(steps.kinds[0].job().groups.size() == 1);
+  CHECK(steps.kinds[1].job().groups.size() == 3);
   // The rebuild is one iteration's; afterwards steps are the steady ones.
   CHECK(steps.kinds[1].metrics.step > steps.kinds[2].metrics.step);
   CHECK(steps.kinds[2].metrics.step == predict(model, one_byte_cap()).metrics.step);
@@ -129,7 +129,7 @@ TEST_CASE("R32: the host stands still until the used map has come", "[sim][conse
     const StepModel model =
         timed::model_of(workload, timed::ring(2, Duration::zero(), gigabytes_per_second(1)));
     const Step step = predict(model, training);
-    return step.timeline.ranks[0].back().issued - Instant{};
+    return step.rank().times.back().issued - Instant{};
   };
   // Launches cost nothing, so the host is far ahead, unless it has to read the map at the end of
   // backward: after 18 ms at the earliest.

@@ -46,7 +46,7 @@ TEST_CASE("R45: zero_step updates once backward has ended, each rank its own buc
   // 0 updates bucket 2 meanwhile, and broadcasts it for half a millisecond.
   const Step step = predict(three_layers(), with_hook(CommHookKind::zero_step));
   CHECK(step.metrics.step == 20500us + 3 * divide);
-  CHECK(step.timeline.ranks.size() == 2);
+  CHECK(step.ranks.size() == 2);
   CHECK(step.metrics.collectives == 6);
   CHECK(step.metrics.wire == Bytes{6'000'000});
   // Of a step whose every rank updates everything it ends 19 + 3 d + 3.
@@ -72,7 +72,7 @@ TEST_CASE("R45: ranks that own no bucket are simulated once", "[sim][zero_step][
     const StepModel model = three_layers(ranks, synchronous);
     const Training training = with_hook(kind);
     const Step step = predict(model, training);
-    CHECK(step.timeline.ranks.size() == static_cast<std::size_t>(std::min(ranks, 4)));
+    CHECK(step.ranks.size() == static_cast<std::size_t>(std::min(ranks, 4)));
     const Schedule shared = build_schedule(model.works, training);
     std::vector<fixtures::Script> all(static_cast<std::size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank) {
@@ -80,7 +80,7 @@ TEST_CASE("R45: ranks that own no bucket are simulated once", "[sim][zero_step][
       each.schedule = schedule_of_rank(shared, rank);
       each.costs = model.costs.price(each.schedule);
     }
-    CHECK(step.timeline.end == fixtures::simulate(all).end);
+    CHECK(step.times.end == fixtures::simulate(all).end);
   }
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("R45: a slow rank is slow in its own work", "[sim][zero_step][rules]")
   const Duration even = predict(model, with_hook(kind)).metrics.step;
   model.costs.slowest_rank = 1.5;
   const Step uneven = predict(model, with_hook(kind));
-  CHECK(uneven.timeline.ranks.size() == 2);
+  CHECK(uneven.ranks.size() == 2);
   CHECK(uneven.metrics.step > even);
   // Forward and backward of the slow rank: 27 ms, and an all-reduce and a broadcast at least.
   CHECK(uneven.metrics.step >= 27ms + 1500us);

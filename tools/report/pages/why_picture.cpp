@@ -55,7 +55,7 @@ void add_rows(BarPicture& bars, const Scenario& scenario, const NamedStep& named
   const std::size_t shown = buckets.size() <= most_buckets + 1 ? buckets.size() : most_buckets;
   for (std::size_t i = 0; i < shown; ++i)
     bars.rows.push_back(
-        row_of(bucket_label(scenario, step.schedule, buckets[i].bucket), {buckets[i]}));
+        row_of(bucket_label(scenario, step.job(), buckets[i].bucket), {buckets[i]}));
   if (shown < buckets.size())
     bars.rows.push_back(
         row_of(fmt::format("{} more, together", buckets.size() - shown),

@@ -28,17 +28,19 @@ class Ready {
     return parameter == nobody ? passed_ : own_[at(parameter)].value_or(passed_);
   }
 
-  void after(const Schedule& schedule, const Task& task, Instant end) {
+  void after(const Step& step, const program::Task& task, Instant end) {
     if (task.micro_batch != micro_batch_) std::fill(own_.begin(), own_.end(), std::nullopt);
     micro_batch_ = task.micro_batch;
-    const Operation operation = task.operation;
+    const Operation operation = operation_of(step.job(), task);
+    const program::Origin& origin = step.job().deed_of(task).origin;
     if (operation == Operation::forward || operation == Operation::backward ||
         operation == Operation::module_hook)
       passed_ = end;
-    if (operation == Operation::accumulate) own_[at(task.parameter)] = end;
+    if (operation == Operation::accumulate) own_[at(origin.parameter)] = end;
     // A hook that computes nothing only costs the host time.
-    if (operation == Operation::gradient_hook && schedule.work_of(task).computes())
-      for (const std::int32_t index : schedule.hooks[at(task.user_hook)].groups[at(task.kernel)])
+    if (operation == Operation::gradient_hook && step.job().works[task.work].computes())
+      for (const std::int32_t index :
+           step.training.hooks[at(origin.hook)].groups[at(origin.kernel)])
         own_[at(index)] = end;
   }
 
@@ -48,42 +50,45 @@ class Ready {
   std::int16_t micro_batch_ = 0;
 };
 
+std::string name_in_log(const UserHook& hook) {
+  return hook.kind == UserHookKind::plugin ? label(hook) : std::string(name_of(hook.kind));
+}
+
 std::vector<Firing> firings(const Workload& workload, const Step& step) {
-  const Schedule& schedule = step.schedule;
-  const std::vector<TaskTimes>& times = step.timeline.ranks.front();
-  std::vector<std::optional<std::int32_t>> bucket_of(workload.parameters.size());
-  for (std::size_t b = 0; b < schedule.buckets.size(); ++b)
-    for (const std::int32_t index : schedule.buckets[b].parameters)
-      bucket_of[at(index)] = static_cast<std::int32_t>(b);
+  const RankOfJob rank = step.rank();
+  const std::vector<std::int32_t> bucket_of =
+      groups_of_parameters(rank.job, workload.parameters.size());
   std::vector<Firing> all;
   Ready ready(workload.parameters.size());
-  const Task* before = nullptr;
-  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
-    const Task& task = schedule.tasks[i];
-    const bool user = task.user_hook != nobody;
+  const program::Origin* before = nullptr;
+  for (std::size_t i = 0; i < rank.program.tasks.size(); ++i) {
+    const program::Task& task = rank.program.tasks[i];
+    if (rank.is_part_of_next(task)) continue;
+    const program::Origin& origin = rank.origin_of(task);
+    const Operation operation = operation_of(rank.job, task);
+    const bool user = origin.hook != nobody;
     // There and back from a GPU: one hook of several tasks.
-    const bool goes_on = user && task.operation == Operation::module_hook && before != nullptr &&
-                         before->user_hook == task.user_hook && before->layer == task.layer;
-    if ((user || task.operation == Operation::hook) && !goes_on) {
+    const bool goes_on = user && operation == Operation::module_hook && before != nullptr &&
+                         before->hook == origin.hook && before->layer == origin.layer;
+    if ((user || operation == Operation::hook) && !goes_on) {
       Firing firing;
-      firing.hook = user ? std::string(name_of(schedule.hooks[at(task.user_hook)].kind)) : "ddp";
-      if (user && schedule.hooks[at(task.user_hook)].kind == UserHookKind::plugin)
-        firing.hook = label(schedule.hooks[at(task.user_hook)]);
-      std::int32_t layer = task.layer;
-      if (task.parameter != nobody) {
-        const Parameter& parameter = workload.parameters[at(task.parameter)];
+      firing.hook = user ? name_in_log(step.training.hooks[at(origin.hook)]) : "ddp";
+      std::int32_t layer = origin.layer;
+      if (origin.parameter != nobody) {
+        const Parameter& parameter = workload.parameters[at(origin.parameter)];
         firing.parameter = parameter.name;
-        firing.bucket = bucket_of[at(task.parameter)];
+        if (const std::int32_t bucket = bucket_of[at(origin.parameter)]; bucket != nobody)
+          firing.bucket = bucket;
         layer = parameter.layer;
       }
       firing.layer = workload.layers[at(layer)].name;
       firing.micro_batch = task.micro_batch;
-      firing.host = times[i].issued;
-      firing.ready = ready.of(task.parameter);
+      firing.host = rank.times[i].issued;
+      firing.ready = ready.of(origin.parameter);
       all.push_back(firing);
     }
-    ready.after(schedule, task, times[i].end);
-    before = &task;
+    ready.after(step, task, rank.times[i].end);
+    before = &origin;
   }
   return all;
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "model/schedule/variants.hpp"
 #include "tools/report/records/memory_fields.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/study/names.hpp"
@@ -63,6 +64,13 @@ StepMemory memory_of(const Scenario& scenario, const Training& training, const S
   return step_memory(scenario.workload, scenario.optimizer, training, schedule);
 }
 
+StepMemory memory_of(const Scenario& scenario, const Step& step) {
+  const Schedule& schedule = step.planned->schedule;
+  return step.job().programs.size() > 1
+             ? memory_of(scenario, step.training, schedule_of_rank(schedule, 0))
+             : memory_of(scenario, step.training, schedule);
+}
+
 FieldValue fits_value(const Scenario& scenario, const StepMemory& memory) {
   const Bytes device = scenario.cluster.device.memory;
   if (device <= Bytes{}) return {};
@@ -98,7 +106,7 @@ std::string memory_text(const Scenario& scenario, const std::vector<NamedStep>& 
   StepMemory most;
   std::string name;
   for (const NamedStep& each : steps) {
-    const StepMemory memory = memory_of(scenario, each.step->training, each.step->schedule);
+    const StepMemory memory = memory_of(scenario, *each.step);
     if (!name.empty() && memory.peak <= most.peak) continue;
     most = memory;
     name = each.name;
@@ -116,7 +124,7 @@ std::vector<std::string> memory_warnings(const Scenario& scenario,
   const Bytes device = scenario.cluster.device.memory;
   if (device <= Bytes{}) return warnings;
   for (const NamedStep& each : steps) {
-    const StepMemory memory = memory_of(scenario, each.step->training, each.step->schedule);
+    const StepMemory memory = memory_of(scenario, *each.step);
     if (fits(memory.peak, device)) continue;
     const bool within = memory.peak <= device;
     warnings.push_back(fmt::format(

@@ -12,6 +12,7 @@ namespace ddpsim {
 
 /// What a schedule of `training` takes of each rank's memory.
 StepMemory memory_of(const Scenario& scenario, const Training& training, const Schedule& schedule);
+StepMemory memory_of(const Scenario& scenario, const Step& step);
 
 /// Is the step's memory within the device's, with the margin? Nothing if that is not known.
 FieldValue fits_value(const Scenario& scenario, const StepMemory& memory);

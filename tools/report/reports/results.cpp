@@ -17,8 +17,8 @@
 namespace ddpsim {
 namespace {
 
-Record bucket_record(const Scenario& scenario, const Bucket& bucket, const BucketTimes& times,
-                     std::size_t index) {
+Record bucket_record(const Scenario& scenario, const program::ParameterGroup& bucket,
+                     const BucketTimes& times, std::size_t index) {
   List names;
   for (const std::int32_t parameter : bucket.parameters)
     names.emplace_back(scenario.workload.parameters[static_cast<std::size_t>(parameter)].name);
@@ -63,9 +63,9 @@ Record figures_of(const Result& result) {
       .add(fields::exposed_ms, in_ms(exposed(metrics, *result.none)))
       .add(fields::overlap_ratio, overlap_ratio(metrics, *result.none))
       .add(fields::collectives, metrics.collectives)
-      .add(fields::wire_bytes, result.step->schedule.ranks > 1 ? metrics.wire.count : 0)
+      .add(fields::wire_bytes, result.step->job().ranks() > 1 ? metrics.wire.count : 0)
       .add(fields::speedup_vs_naive,
-           result.step->schedule.ranks > 1 ? FieldValue(result.speedup()) : FieldValue())
+           result.step->job().ranks() > 1 ? FieldValue(result.speedup()) : FieldValue())
       .add(fields::bound, name_of(metrics.bound));
   return record;
 }
@@ -103,25 +103,23 @@ Texts texts_of(const std::vector<Setting>& settings) {
 }
 
 Record record_without_buckets(const Scenario& scenario, const Result& result) {
-  const Schedule& schedule = result.step->schedule;
+  const Schedule& schedule = result.step->planned->schedule;
   const StepMetrics& metrics = result.step->metrics;
   Record record = figures_of(result);
   if (!schedule.hook_state.empty())
     record.add(fields::comm_hook, schedule.hook_label())
         .add(fields::comm_hook_ms, in_ms(metrics.comm_hook))
         .add(fields::comm_hook_memory_bytes, schedule.comm_hook_memory.count);
-  record.add(fields::memory,
-             memory_record(scenario, memory_of(scenario, result.step->training, schedule)));
+  record.add(fields::memory, memory_record(scenario, memory_of(scenario, *result.step)));
   return record;
 }
 
 Record result_record(const Scenario& scenario, const Result& result) {
-  const Schedule& schedule = result.step->schedule;
+  const std::vector<program::ParameterGroup>& groups = result.step->job().groups;
   Record record = record_without_buckets(scenario, result);
   List buckets;
-  for (std::size_t b = 0; b < schedule.buckets.size(); ++b)
-    buckets.emplace_back(
-        bucket_record(scenario, schedule.buckets[b], result.step->metrics.buckets[b], b));
+  for (std::size_t b = 0; b < groups.size(); ++b)
+    buckets.emplace_back(bucket_record(scenario, groups[b], result.step->metrics.buckets[b], b));
   record.add(fields::buckets, std::move(buckets));
   return record;
 }
@@ -180,8 +178,7 @@ Record run_row(const Comparison& run, const Result& result) {
       .add(fields::num_layers, count_or_nothing(scenario.num_layers))
       .add(fields::world_size, scenario.cluster.ranks())
       .add(fields::scenario, scenario.name)
-      .add(fields::peak_memory_bytes,
-           memory_of(scenario, result.step->training, result.step->schedule).peak.count)
+      .add(fields::peak_memory_bytes, memory_of(scenario, *result.step).peak.count)
       .add(throughput_record(scenario, result))
       .add(band_record(run.knowledge, result.step->metrics, result.none->working(),
                        least_step(scenario)));

@@ -26,8 +26,8 @@ namespace ddpsim {
 
 namespace {
 
-bool sends_buffers(const Schedule& schedule) {
-  return std::ranges::any_of(schedule.works, [](const Work& work) {
+bool sends_buffers(const program::Job& job) {
+  return std::ranges::any_of(job.works, [](const Work& work) {
     return is_collective(work.operation) && work.message == Message::buffers;
   });
 }
@@ -142,7 +142,7 @@ std::vector<std::string> buffer_notes(const Comparison& run) {
   constexpr double least_share = 0.02;  // of the step
   std::vector<std::string> notes;
   for (const Step& step : run.compared) {
-    if (!sends_buffers(step.schedule)) continue;
+    if (!sends_buffers(step.job())) continue;
     Training without = step.training;
     without.broadcast_buffers = false;
     const Duration shorter = predict(run.priced.model, without).metrics.working(),

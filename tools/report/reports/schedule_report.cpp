@@ -4,9 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/build_schedule.hpp"
 #include "model/ddp/iteration.hpp"
-#include "model/ddp/job_of_step.hpp"
 #include "model/program/text.hpp"
 #include "sim/predict/predict.hpp"
 #include "tools/report/records/choice_record.hpp"
@@ -31,15 +29,17 @@ std::vector<HookFiring> firings(const Step& step) {
   std::vector<HookFiring> hooks;
   std::int16_t micro_batch = 0;
   std::size_t kernel = 0;  // the latest task that computed a gradient
-  for (std::size_t i = 0; i < step.schedule.tasks.size(); ++i) {
-    const Task& task = step.schedule.tasks[i];
-    const TaskTimes& at = step.timeline.ranks[0][i];
-    if (task.operation == Operation::backward || task.operation == Operation::accumulate)
-      kernel = i;
-    if (task.operation != Operation::hook) continue;
+  const RankOfJob rank = step.rank();
+  for (std::size_t i = 0; i < rank.times.size(); ++i) {
+    const program::Task& task = rank.program.tasks[i];
+    if (rank.is_part_of_next(task)) continue;
+    const Operation operation = operation_of(rank.job, task);
+    if (operation == Operation::backward || operation == Operation::accumulate) kernel = i;
+    if (operation != Operation::hook) continue;
     if (task.micro_batch != micro_batch) hooks.clear();
     micro_batch = task.micro_batch;
-    hooks.push_back({task.parameter, task.bucket, at.issued, step.timeline.ranks[0][kernel].end});
+    const program::Origin& origin = rank.origin_of(task);
+    hooks.push_back({origin.parameter, origin.group, rank.times[i].issued, rank.times[kernel].end});
   }
   return hooks;
 }
@@ -76,12 +76,13 @@ Table buckets_table(const Scenario& scenario, const Step& step) {
                fields::tensors, fields::ready_ms, fields::start_ms, fields::end_ms,
                fields::bucket_exposed_ms, fields::first_and_last, fields::how}};
   table.title = "buckets, in launch order";
-  if (has_later_collectives(step.schedule))
+  if (has_later_collectives(step))
     table.notes =
         "The comm hook has several collectives in a bucket: start and how are of the first, end is "
         "of the last, and exposed of all of them.\n";
-  for (std::size_t b = 0; b < step.schedule.buckets.size(); ++b) {
-    const Bucket& bucket = step.schedule.buckets[b];
+  const std::vector<program::ParameterGroup>& buckets = step.job().groups;
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    const program::ParameterGroup& bucket = buckets[b];
     const BucketTimes& at = step.metrics.buckets[b];
     table.add({b, bucket.size.count, bucket.size.count, bucket.parameters.size(), in_ms(at.ready),
                in_ms(at.start), in_ms(at.end), in_ms(at.exposed),
@@ -94,10 +95,20 @@ Table buckets_table(const Scenario& scenario, const Step& step) {
 
 namespace {
 
+/// Of rank 0, in the order in which its host issues them.
+std::vector<std::uint32_t> shown_tasks(const RankOfJob& rank) {
+  std::vector<std::uint32_t> shown;
+  for (std::uint32_t i = 0; i < rank.program.tasks.size(); ++i)
+    if (!rank.is_part_of_next(rank.program.tasks[i])) shown.push_back(i);
+  return shown;
+}
+
 std::string task_counts(const Step& step) {
+  const RankOfJob rank = step.rank();
+  const std::vector<std::uint32_t> shown = shown_tasks(rank);
   std::map<Operation, std::int64_t> counts;
-  for (const Task& task : step.schedule.tasks) ++counts[task.operation];
-  std::string text = fmt::format("{} tasks:", step.schedule.tasks.size());
+  for (const std::uint32_t i : shown) ++counts[operation_of(rank.job, rank.program.tasks[i])];
+  std::string text = fmt::format("{} tasks:", shown.size());
   for (const auto& [operation, count] : counts)
     text += fmt::format(" {} {},", count, name_of(operation));
   text.pop_back();
@@ -113,30 +124,44 @@ FieldValue work_text(const Work& work) {
 Table tasks_table(const Scenario& scenario, const Step& step) {
   Table table{{fields::task, fields::what, fields::stream, fields::issued_at, fields::start_ms,
                fields::end_ms, fields::work}};
-  for (std::size_t i = 0; i < step.schedule.tasks.size(); ++i) {
-    const Task& task = step.schedule.tasks[i];
-    const TaskTimes& at = step.timeline.ranks[0][i];
-    table.add({i, task_label(scenario, step.schedule, task), name_of(task.stream), in_ms(at.issued),
-               in_ms(at.start), in_ms(at.end), work_text(step.schedule.work_of(task))});
+  const RankOfJob rank = step.rank();
+  std::size_t number = 0;
+  for (const std::uint32_t i : shown_tasks(rank)) {
+    const program::Task& task = rank.program.tasks[i];
+    const TaskTimes& times = rank.times[i];
+    table.add({number++, task_label(scenario, step, task), rank.job.streams[task.stream].name,
+               in_ms(times.issued), in_ms(times.start), in_ms(times.end),
+               work_text(rank.job.works[task.work])});
   }
   return table;
 }
 
-/// Every collective of the step, in the order of the schedule: that in which they are issued, but
+/// The rank whose values a broadcast of that rank's group sends.
+std::int32_t sender_of(const program::Job& job, const program::Collective& sent, std::size_t rank) {
+  const program::Membership group = program::membership(job.communicators[at(sent.communicator)],
+                                                        static_cast<std::int32_t>(rank));
+  return group.group == nullptr ? sent.root : group.group->at(at(sent.root));
+}
+
+/// Every collective of the step, in the order of the program: that in which they are issued, but
 /// for those a comm hook issues once an earlier one of the same bucket has ended.
 List collectives_of(const Scenario& scenario, const Step& step) {
-  const Schedule& schedule = step.schedule;
+  const RankOfJob rank = step.rank();
   List collectives;
-  for (const Task& task : schedule.tasks) {
-    if (!is_collective(task.operation)) continue;
+  for (const program::Task& task : rank.program.tasks) {
+    const auto* sent = std::get_if<program::Collective>(&rank.action_of(task));
+    if (sent == nullptr) continue;
+    const program::Origin& origin = rank.origin_of(task);
+    const Work& work = rank.job.works[task.work];
     Record record;
-    record.add(fields::operation, name_of(task.operation))
-        .add(fields::collective_bytes, schedule.work_of(task).payload.count);
-    if (task.bucket != nobody) record.add(fields::collective_bucket, task.bucket);
-    if (task.owner != nobody) record.add(fields::from_rank, task.owner);
+    record.add(fields::operation, name_of(work.operation))
+        .add(fields::collective_bytes, work.payload.count);
+    if (origin.group != nobody) record.add(fields::collective_bucket, origin.group);
+    if (sent->what == program::Collectives::broadcast)
+      record.add(fields::from_rank, sender_of(rank.job, *sent, step.ranks.front()));
     if (task.micro_batch > 0) record.add(fields::micro_batch, task.micro_batch);
-    add_choice(record, step.timeline.detail_of(task).choice);
-    collectives.emplace_back(record.add(fields::what, task_label(scenario, schedule, task)));
+    add_choice(record, rank.detail_of(task).choice);
+    collectives.emplace_back(record.add(fields::what, task_label(scenario, step, task)));
   }
   return collectives;
 }
@@ -152,9 +177,9 @@ List hooks_of(const Scenario& scenario, const Step& step) {
   return hooks;
 }
 
-List buckets_of(const Scenario& scenario, const Schedule& schedule) {
+List buckets_of(const Scenario& scenario, const Step& step) {
   List buckets;
-  for (const Bucket& bucket : schedule.buckets) {
+  for (const program::ParameterGroup& bucket : step.job().groups) {
     List names;
     for (const std::int32_t index : bucket.parameters)
       names.emplace_back(parameter_of(scenario, index).name);
@@ -174,7 +199,7 @@ Page schedule_page(const Scenario& scenario, const Step& step, bool tasks,
                             strategy_label(step.training), cluster_text(scenario, knowledge))});
   const std::vector<HookFiring> hooks = firings(step);
   if (!hooks.empty()) page.add(hooks_table(scenario, hooks));
-  if (!step.schedule.buckets.empty()) page.add(buckets_table(scenario, step));
+  if (!step.job().groups.empty()) page.add(buckets_table(scenario, step));
   page.add(Paragraph{task_counts(step)});
   if (tasks) page.add(tasks_table(scenario, step));
   return page;
@@ -188,11 +213,10 @@ Record schedule_record(const Scenario& scenario, const Step& step) {
       .add(described_entry(scenario))
       .add(fields::strategy, name_of(step.training.strategy))
       .add(fields::hooks, hooks_of(scenario, step))
-      .add(fields::buckets, buckets_of(scenario, step.schedule))
+      .add(fields::buckets, buckets_of(scenario, step))
       .add(fields::all_collectives, collectives_of(scenario, step))
-      .add(fields::task_count, step.schedule.tasks.size())
-      .add(fields::memory,
-           memory_record(scenario, memory_of(scenario, step.training, step.schedule)));
+      .add(fields::task_count, shown_tasks(step.rank()).size())
+      .add(fields::memory, memory_record(scenario, memory_of(scenario, step)));
   return record;
 }
 
@@ -215,12 +239,11 @@ Page schedule_page(const Scenario& scenario, const ConsecutiveSteps& steps,
   return page;
 }
 
-Page program_page(const StepWorks& works, const ConsecutiveSteps& steps) {
+Page program_page(const ConsecutiveSteps& steps) {
   Page page;
   for (const Step& step : steps.kinds) {
-    const Schedule schedule = build_schedule(works, step.training);
     page.add(Paragraph{"what each task does to which memory: what it writes <- what it reads"});
-    page.add(Verbatim{program::text_of(program::job_of(schedule, works))});
+    page.add(Verbatim{program::text_of(step.job())});
   }
   return page;
 }

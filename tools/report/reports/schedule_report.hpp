@@ -31,7 +31,7 @@ ConsecutiveSteps scheduled_steps(const StepModel& model, const Training& trainin
 Page schedule_page(const Scenario& scenario, const ConsecutiveSteps& steps,
                    std::optional<int> steps_asked, bool tasks, const Knowledge& knowledge);
 /// What each task of these steps does to which memory (model/program/text.hpp).
-Page program_page(const StepWorks& works, const ConsecutiveSteps& steps);
+Page program_page(const ConsecutiveSteps& steps);
 /// "ddpsim.schedule/1" of the first of them, with every kind of step if several were asked for.
 Record schedule_record(const Scenario& scenario, const ConsecutiveSteps& steps,
                        std::optional<int> steps_asked);

@@ -9,10 +9,12 @@ namespace ddpsim {
 std::optional<Duration> saved_by_sharing(const Step& step, const StepMetrics& none) {
   if (!is_zero_step(step.training.comm_hook.kind)) return std::nullopt;
   double share = 0;
-  for (const Task& task : step.schedule.tasks) {
-    if (task.operation != Operation::optimizer) continue;
-    if (task.step == nobody) return std::nullopt;  // a strategy without comm hooks
-    if (task.owner == 0) share += step.schedule.work_of(task).optimizer_share;
+  const program::Job& job = step.job();
+  for (const program::Task& task : step.rank().program.tasks) {
+    const Work& work = job.works[task.work];
+    if (work.operation != Operation::optimizer) continue;
+    if (job.deed_of(task).origin.label == 0) return std::nullopt;  // a strategy without comm hooks
+    share += work.optimizer_share;
   }
   const Duration saved = scaled(none.optimizer, 1 - share);
   // All of it where one rank owns all, but for the rounding of shares.

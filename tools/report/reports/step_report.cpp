@@ -38,7 +38,7 @@ void add_stretches(Table& table, const std::string& name, const ConsecutiveSteps
     table.add(
         row.add(fields::which_steps, range_text(begin, end))
             .add(fields::phase, phase_label(kind.training))
-            .add(fields::bucket_count, kind.schedule.buckets.size())
+            .add(fields::bucket_count, kind.job().groups.size())
             .add(fields::step_ms, in_ms(kind.metrics.step))
             .add(fields::communication_ms, in_ms(kind.metrics.communication))
             .add(fields::collectives, kind.metrics.collectives)
@@ -132,7 +132,7 @@ std::string hooks_text(const Comparison& run) {
           "memory "
           "besides the buckets\n",
           name, to_string(metrics.wire), metrics.collectives, ms_text(metrics.comm_hook),
-          to_string(step.schedule.comm_hook_memory));
+          to_string(step.planned->schedule.comm_hook_memory));
   }
   if (run.scenario.training.comm_hook &&
       !std::all_of(run.compared.begin(), run.compared.end(), bucketed))

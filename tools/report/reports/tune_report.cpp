@@ -320,15 +320,14 @@ List partition_names(const Scenario& scenario, const Choice& partition) {
 
 /// The step of the buckets that are recommended; it is not simulated again.
 Step recommended_step(const Scenario& scenario, const Tuning& tuning) {
-  Step step;
-  step.training = scenario.training;
-  step.training.strategy = Strategy::bucketed;
-  step.training.bucket_caps.clear();
-  step.training.parameter_groups = 0;
-  step.training.buckets = tuning.advice.choice.buckets;
+  Training training = scenario.training;
+  training.strategy = Strategy::bucketed;
+  training.bucket_caps.clear();
+  training.parameter_groups = 0;
+  training.buckets = tuning.advice.choice.buckets;
   const StepWorks works(scenario.workload, scenario.cluster, scenario.optimizer);
-  step.schedule = build_schedule(works, step.training);
-  return step;
+  return {.training = training,
+          .planned = std::make_shared<const PlannedStep>(plan_step(works, training))};
 }
 
 /// Its length, how much of that is a wait for batches, and for how long it communicates: as if all
@@ -345,8 +344,7 @@ StepMetrics recommended_metrics(const Scenario& scenario, const Tuning& tuning) 
 }
 
 StepMemory recommended_memory(const Scenario& scenario, const Tuning& tuning) {
-  const Step step = recommended_step(scenario, tuning);
-  return memory_of(scenario, step.training, step.schedule);
+  return memory_of(scenario, recommended_step(scenario, tuning));
 }
 
 std::vector<Bytes> bucket_sizes(const Scenario& scenario, const Choice& choice) {

@@ -108,9 +108,9 @@ Table bucket_table(const ValidatedStep& step) {
                fields::pair_of(fields::start_ms), fields::pair_of(fields::end_ms),
                fields::end_error}};
   table.title = fmt::format("buckets of {}: predicted | measured", label_of(step));
-  for (std::size_t b = 0; b < step.measured.schedule.buckets.size(); ++b) {
+  for (std::size_t b = 0; b < step.measured.job().groups.size(); ++b) {
     const BucketTimes &p = step.predicted.metrics.buckets[b], &m = step.measured.metrics.buckets[b];
-    table.add({b, step.measured.schedule.buckets[b].size.count, both(p.ready, m.ready),
+    table.add({b, step.measured.job().groups[b].size.count, both(p.ready, m.ready),
                both(p.start, m.start), both(p.end, m.end),
                relative_error(p.end.time_since_epoch(), m.end.time_since_epoch())});
   }

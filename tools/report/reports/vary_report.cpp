@@ -167,9 +167,9 @@ Record row_record(const VariedRun& varied, const Step& step, const VariedRun& fi
            in_ms(exposed(metrics, varied.run.none.metrics) + lasts - metrics.step))
       .add(fields::communication_ms, in_ms(metrics.communication))
       .add(fields::collectives, metrics.collectives)
-      .add(fields::wire_bytes, step.schedule.ranks > 1 ? metrics.wire.count : 0)
+      .add(fields::wire_bytes, step.job().ranks() > 1 ? metrics.wire.count : 0)
       .add(fields::comm_hook_ms, in_ms(metrics.comm_hook))
-      .add(fields::comm_hook_memory_bytes, step.schedule.comm_hook_memory.count)
+      .add(fields::comm_hook_memory_bytes, step.planned->schedule.comm_hook_memory.count)
       .add(fields::bound, name_of(metrics.bound));
   return row;
 }
@@ -240,7 +240,7 @@ std::string name_of_network(const VariedRun& varied) {
 bool has_comm_hooks(const Variants& variants) {
   return std::ranges::any_of(variants.runs, [](const VariedRun& varied) {
     return std::ranges::any_of(varied.run.compared,
-                               [](const Step& step) { return !step.schedule.hook_state.empty(); });
+                               [](const Step& step) { return !step.job().state.empty(); });
   });
 }
 
@@ -532,7 +532,7 @@ std::vector<std::string> memory_notes(const Variants& variants, const std::strin
   Bytes least_peak;
   for (const VariedRun& varied : variants.runs)
     for (const Step& step : varied.run.compared)
-      if (const Bytes peak = memory_of(varied.run.scenario, step.training, step.schedule).peak;
+      if (const Bytes peak = memory_of(varied.run.scenario, step).peak;
           least == nullptr || peak < least_peak) {
         least = &varied;
         least_peak = peak;

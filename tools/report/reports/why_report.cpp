@@ -116,8 +116,8 @@ Table buckets_table(const Scenario& scenario, const Step& step,
   if (!ranks.empty()) table.columns.insert(table.columns.end() - 2, fields::waits_for);
   for (std::size_t i = 0; i < shown; ++i) {
     Record record = bucket_record(buckets[i], ranks);
-    record.add(fields::bucket_in_words, bucket_label(scenario, step.schedule, buckets[i].bucket))
-        .add(fields::bytes, step.schedule.buckets[buckets[i].bucket].size.count)
+    record.add(fields::bucket_in_words, bucket_label(scenario, step.job(), buckets[i].bucket))
+        .add(fields::bytes, step.job().groups[buckets[i].bucket].size.count)
         .add(fields::because, because(buckets[i]))
         .add(fields::how, choice_text(buckets[i].times.choice));
     table.add(record);
@@ -137,7 +137,7 @@ void add_buckets(Page& page, const Scenario& scenario, const NamedStep& named,
     return page.add(Paragraph{fmt::format("{}: nothing is reduced", label)});
   std::vector<ExposedBucket> buckets = exposed_buckets(step);
   std::string said = fmt::format("{}: {} of {} buckets are exposed, {} ms", label, buckets.size(),
-                                 step.schedule.buckets.size(), precise_ms(sum_of(buckets)));
+                                 step.job().groups.size(), precise_ms(sum_of(buckets)));
   if (none != nullptr) {
     const bool waits = (step.metrics.input_wait + none->input_wait) > Duration::zero();
     const Duration longer = exposed(step.metrics, *none);
@@ -213,29 +213,32 @@ Table changes_table(const Comparison& comparison) {
 
 }  // namespace
 
-std::string bucket_label(const Scenario& scenario, const Schedule& schedule, std::size_t bucket) {
-  const std::vector<int>& parameters = schedule.buckets[bucket].parameters;
+std::string bucket_label(const Scenario& scenario, const program::Job& job, std::size_t bucket) {
+  const std::vector<std::int32_t>& parameters = job.groups[bucket].parameters;
   const std::string& first =
       scenario.workload.parameters[static_cast<std::size_t>(parameters.at(0))].name;
   if (parameters.size() == 1) return fmt::format("{} {}", bucket, first);
   return fmt::format("{} {} +{}", bucket, first, parameters.size() - 1);
 }
 
-bool has_later_collectives(const Schedule& schedule) {
-  std::vector<int> sent(schedule.buckets.size(), -1);  // [bucket] the latest micro-batch
-  return std::ranges::any_of(schedule.tasks, [&](const Task& task) {
-    if (!is_collective(task.operation) || task.bucket == nobody) return false;
-    return std::exchange(sent[at(task.bucket)], task.micro_batch) == task.micro_batch;
+bool has_later_collectives(const Step& step) {
+  const RankOfJob rank = step.rank();
+  std::vector<int> sent(rank.job.groups.size(), -1);  // [bucket] the latest micro-batch
+  return std::ranges::any_of(rank.program.tasks, [&](const program::Task& task) {
+    const std::int32_t bucket = rank.origin_of(task).group;
+    if (!rank.communicates(task) || bucket == nobody) return false;
+    return std::exchange(sent[at(bucket)], task.micro_batch) == task.micro_batch;
   });
 }
 
 Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
                   const StepMetrics* none) {
   const bool several = std::ranges::any_of(
-      steps, [](const NamedStep& named) { return has_later_collectives(named.step->schedule); });
+      steps, [](const NamedStep& named) { return has_later_collectives(*named.step); });
   const bool copied = std::ranges::any_of(steps, [](const NamedStep& named) {
-    return std::ranges::any_of(named.step->schedule.tasks,
-                               [](const Task& task) { return is_transfer(task.operation); });
+    const RankOfJob rank = named.step->rank();
+    return std::ranges::any_of(rank.program.tasks,
+                               [&](const program::Task& task) { return rank.moves(task); });
   });
   const bool shared = none != nullptr && std::ranges::any_of(steps, [&](const NamedStep& named) {
                         return saved_by_sharing(*named.step, *none).has_value();

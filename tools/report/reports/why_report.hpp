@@ -16,10 +16,10 @@ Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
 Page why_page(const Comparison& comparison, const std::vector<StepLoss>& losses);
 
 /// "12 h.11.mlp.weight +3": the bucket's number, its first parameter and how many more it has.
-std::string bucket_label(const Scenario& scenario, const Schedule& schedule, std::size_t bucket);
+std::string bucket_label(const Scenario& scenario, const program::Job& job, std::size_t bucket);
 
 /// Does a bucket have more collectives than one, as of a comm hook or of sparse gradients?
-bool has_later_collectives(const Schedule& schedule);
+bool has_later_collectives(const Step& step);
 
 /// One record per compared strategy, for "why" in the results of `run --json`.
 std::vector<Record> why_records(const Comparison& comparison, const std::vector<StepLoss>& losses);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "model/timeline/spans.hpp"
 #include "tools/report/writers/text_width.hpp"
 
 namespace ddpsim {
@@ -63,7 +64,7 @@ constexpr char letter_of(Operation operation) {
 /// When the first rank has done all of its step.
 Instant last_end(const Step& step) {
   Instant last{};
-  for (const TaskTimes& times : step.timeline.ranks.front()) last = std::max(last, times.end);
+  for (const TaskTimes& times : step.rank().times) last = std::max(last, times.end);
   return last;
 }
 
@@ -73,22 +74,21 @@ void mark_wait(const Step& step, std::int64_t cell, std::string& text) {
     const std::int64_t ticks = at.time_since_epoch().count() + (up ? cell - 1 : 0);
     return std::min(text.size(), static_cast<std::size_t>(ticks / cell));
   };
-  for (std::size_t i = cell_of(last_end(step), true); i < cell_of(step.timeline.end, false); ++i)
+  for (std::size_t i = cell_of(last_end(step), true); i < cell_of(step.times.end, false); ++i)
     if (text[i] == ' ') text[i] = '-';
 }
 
 enum class Line : std::uint8_t { compute, communication, host_copies };
 
-constexpr Line line_of(Stream stream) {
+constexpr Line line_of(StreamKind stream) {
   switch (stream) {
-    case Stream::host:
-    case Stream::compute:
-    case Stream::aside:
+    case StreamKind::host:
+    case StreamKind::compute:
+    case StreamKind::side:
       return Line::compute;
-    case Stream::communication:
+    case StreamKind::communication:
       return Line::communication;
-    case Stream::to_host:
-    case Stream::to_device:
+    case StreamKind::copies:
       return Line::host_copies;
   }
   return Line::compute;
@@ -100,11 +100,13 @@ std::string row(const Step& step, Duration scale, Line line, std::size_t width) 
   std::vector<std::array<std::int64_t, letters.size()>> cells(width);
   const std::int64_t cell =
       std::max<std::int64_t>(1, scale.count() / static_cast<std::int64_t>(width));
-  const auto& times = step.timeline.ranks.front();
+  const RankOfJob rank = step.rank();
+  const std::vector<StreamKind> kinds = stream_kinds(rank);
+  const auto& times = rank.times;
   for (std::size_t i = 0; i < times.size(); ++i) {
-    const Task& task = step.schedule.tasks[i];
-    if (line_of(task.stream) != line) continue;
-    const auto letter = letters.find(letter_of(task.operation));
+    const program::Task& task = rank.program.tasks[i];
+    if (line_of(kinds[task.stream]) != line || rank.is_part_of_next(task)) continue;
+    const auto letter = letters.find(letter_of(operation_of(rank.job, task)));
     if (letter == std::string_view::npos) continue;
     std::int64_t at = times[i].start.time_since_epoch().count();
     const std::int64_t end = times[i].end.time_since_epoch().count();
@@ -137,7 +139,7 @@ std::string timeline_chart(const std::vector<NamedStep>& steps, PageWidth page) 
   Duration scale{};
   std::size_t label = 0;
   for (const auto& [name, step] : steps) {
-    scale = std::max(scale, step->timeline.end.time_since_epoch());
+    scale = std::max(scale, step->times.end.time_since_epoch());
     label = std::max(label, display_width(name));
   }
   const std::size_t beside = stream_name + 2;  // a blank before the stream's name, one behind it
