@@ -110,7 +110,7 @@ class Translator {
     }
     for (auto& [task, extra] : extras_) {
       extra.deed = static_cast<std::uint32_t>(job_.own.deeds.size());
-      job_.own.deeds.push_back({extra.action, origin_of(schedule_, schedule_.tasks[task])});
+      job_.own.deeds.push_back({extra.action, {}});
     }
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(works_.parameters()); ++i)
       job_.gradients.push_back(gradient_now(i));

@@ -46,7 +46,9 @@ class Logged {
            (origin(index).group != nobody || work(index).message == Message::used_map);
   }
   bool in_line(std::uint32_t index) const { return !rank_.job.streams[task(index).stream].beside; }
-  bool is_part_of_next(std::uint32_t index) const { return rank_.is_part_of_next(task(index)); }
+  bool is_part_of_another(std::uint32_t index) const {
+    return rank_.is_part_of_another(task(index));
+  }
 
  private:
   const program::Task& task(std::uint32_t index) const { return rank_.program.tasks[index]; }
@@ -71,8 +73,8 @@ Marks marks_of(const RankOfJob& rank) {
   bool searched = false;           // for unused parameters, which a static graph never does
   std::uint32_t begin = 0;         // of the task, with the host's wait before it
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (i == 0 || !logged.is_part_of_next(i - 1)) begin = i;
-    if (rank.program.tasks[i].micro_batch != last || logged.is_part_of_next(i)) continue;
+    if (i == 0 || !logged.is_part_of_another(i - 1)) begin = i;
+    if (rank.program.tasks[i].micro_batch != last || logged.is_part_of_another(i)) continue;
     const Operation operation = logged.operation(i);
     marks.forward_start = std::min(marks.forward_start, begin);
     if (operation == Operation::forward) marks.compute_start = i + 1;

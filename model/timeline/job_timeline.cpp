@@ -13,10 +13,8 @@ RankOfJob::RankOfJob(const program::Job& of, const JobTimeline& timeline, std::s
 Operation operation_of(const program::Job& job, const program::Task& task) {
   const auto& [action, origin] = job.deed_of(task);
   const Operation operation = job.works[task.work].operation;
-  if (operation == Operation::copy_in) {  // a sparse gradient stays where it is
-    const auto* scale = std::get_if<program::Scale>(&action);
-    if (scale != nullptr && scale->to == scale->from) return Operation::divide;
-  }
+  if (operation == Operation::copy_in && std::holds_alternative<program::TakeRows>(action))
+    return Operation::divide;
   if (origin.hook == nobody) return operation;
   return origin.pass == program::Pass::forward ? Operation::module_hook : Operation::gradient_hook;
 }

@@ -21,8 +21,8 @@ struct JobTimeline {
   std::vector<std::vector<Timeline::Detail>> details;
 };
 
-/// What people take a task for: of a user's hook not what its kernel computes, and of a copy that
-/// stays in place a division. It is priced by its work's operation.
+/// What people take a task for: of a user's hook not what its kernel computes, and a sparse
+/// gradient's copy is the division that DDP has there. It is priced by its work's operation.
 Operation operation_of(const program::Job& job, const program::Task& task);
 
 /// What one rank did, and when.
@@ -43,14 +43,16 @@ struct RankOfJob {
   const program::Origin& origin_of(const program::Task& task) const {
     return job.deed_of(task).origin;
   }
-  /// Where the host stands still before a task that it enqueues, or what a rank without inputs
-  /// clears: people see it as part of the next task.
-  bool is_part_of_next(const program::Task& task) const {
-    return origin_of(task) == program::Origin{} && job.works[task.work] == Work{};
+  /// Is it no task of its own to people? So are the host's wait before a task that it enqueues, what
+  /// a rank without inputs clears, and what is done behind a task at no cost.
+  bool is_part_of_another(const program::Task& task) const {
+    const Work& work = job.works[task.work];
+    return origin_of(task) == program::Origin{} && (work.launches == 0 || work == Work{});
   }
   /// Does the host stand still before the task that is the program's `index`-th?
   bool host_waits_before(std::size_t index) const {
-    return index > 0 && is_part_of_next(program.tasks[index - 1]);
+    return index > 0 && program.tasks[index - 1].stream == 0 &&
+           is_part_of_another(program.tasks[index - 1]);
   }
   /// Does the device, or the host of one that computes itself, compute anything in it, rather than
   /// a thread beside it?

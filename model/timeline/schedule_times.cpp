@@ -52,18 +52,6 @@ std::vector<TaskTimes> times_of(const Schedule& schedule, const program::Program
   return times;
 }
 
-Timeline timeline_of(const Schedule& schedule, const program::Job& job, const JobTimeline& timeline,
-                     std::span<const std::size_t> ranks) {
-  Timeline result;
-  result.end = timeline.end;
-  for (const std::size_t each : ranks) {
-    const RankOfJob rank(job, timeline, each);
-    if (result.details.empty() && rank.details != nullptr) result.details = *rank.details;
-    result.ranks.push_back(times_of(schedule, rank.program, rank.times));
-  }
-  return result;
-}
-
 JobTimeline timeline_of(const Schedule& schedule, const program::Job& job,
                         const Timeline& timeline) {
   JobTimeline result;

@@ -24,7 +24,7 @@ std::vector<Span> spans_of(const RankOfJob& rank) {
   std::vector<Span> spans;
   for (std::uint32_t i = 0; i < rank.program.tasks.size(); ++i) {
     const program::Task& task = rank.program.tasks[i];
-    if (rank.is_part_of_next(task)) continue;
+    if (rank.is_part_of_another(task)) continue;
     const TaskTimes& at = rank.times[i];
     if (task.stream == 0) {
       if (at.end > at.issued) spans.push_back({0, i, at.issued, at.end});

@@ -6,9 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "model/schedule/variants.hpp"
 #include "model/timeline/metrics.hpp"
-#include "model/timeline/schedule_times.hpp"
 #include "sim/predict/fit_times.hpp"
 #include "sim/predict/simulated_ranks.hpp"
 
@@ -43,18 +41,6 @@ JobTimeline timeline_for_lengths(const CostModel& model, const PlannedStep& plan
   return checked_timeline(planned, alone ? price_as_slowest(model, job) : price(model, job));
 }
 
-/// The program's first task of each step that the schedule joins.
-std::vector<std::uint32_t> places_of(std::span<const std::uint32_t> begins,
-                                     const program::Program& program) {
-  std::vector<std::uint32_t> places;
-  std::uint32_t place = 0;
-  for (const std::uint32_t begin : begins) {
-    while (place < program.tasks.size() && program.tasks[place].deed < begin) ++place;
-    places.push_back(place);
-  }
-  return places;
-}
-
 }  // namespace
 
 void check_length(double seconds) {
@@ -68,15 +54,6 @@ void check_length(double seconds) {
 bool slowest_rank_decides(const CostModel& costs) {
   return costs.slowest_rank > 1 && costs.ranks > 1 && costs.exceptions.empty() &&
          !costs.synchronous && !costs.interference.delays_launches();
-}
-
-Timeline simulate_ranks(const CostModel& costs, const PlannedStep& planned,
-                        std::span<const std::uint32_t> begins) {
-  const program::Job& job = planned.job;
-  const std::vector<std::uint32_t> places = places_of(begins, job.programs.front());
-  const JobTimeline timeline = simulate(job, planned.plans, price(costs, job, {}, places));
-  return timeline_of(planned.schedule, job, timeline,
-                     job_ranks(simulated_ranks(costs, job), costs, job.ranks()));
 }
 
 Step predict(const CostModel& costs, const Training& training,

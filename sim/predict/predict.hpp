@@ -46,11 +46,6 @@ Duration step_length(const CostModel& costs, const PlannedStep& planned, const C
 /// longer than six hours.
 void check_length(double seconds);
 
-/// Any steps of such ranks as one. `begins`: the first task of each step that it joins; none: it is
-/// one step's.
-Timeline simulate_ranks(const CostModel& costs, const PlannedStep& planned,
-                        std::span<const std::uint32_t> begins = {});
-
 /// The model of a scenario's steps, scaled to its measured `times` where it gives some.
 StepModel model_of(const Scenario& scenario);
 

@@ -7,7 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "model/schedule/joined_steps.hpp"
+#include "model/program/joined_jobs.hpp"
+#include "sim/engine/price.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/predict/simulated_ranks.hpp"
 
@@ -23,7 +24,7 @@ void check_extent(const StepModel& model, const ConsecutiveSteps& steps) {
   double seconds = 0;
   for (std::size_t i = 0; i < steps.sequence.size(); ++i) {
     const Step& kind = steps.kinds[static_cast<std::size_t>(steps.sequence[i])];
-    tasks += ranks * kind.planned->schedule.tasks.size();
+    tasks += ranks * kind.job().programs.front().tasks.size();
     seconds += in_seconds(kind.metrics.working());
     if (tasks <= most_joined_tasks && seconds <= in_seconds(longest_run)) continue;
     const std::string what = tasks > most_joined_tasks
@@ -59,31 +60,30 @@ RunAhead run_ahead(const StepModel& model, const ConsecutiveSteps& steps) {
           "a "
           "time: leave it out");
   check_extent(model, steps);
-  std::vector<const Schedule*> schedules;
-  schedules.reserve(steps.sequence.size());
-  for (const std::int32_t kind : steps.sequence)
-    schedules.push_back(&steps.kinds[static_cast<std::size_t>(kind)].planned->schedule);
-  const JoinedSteps joined = join_steps(schedules, DdpAverages::samples);
-  const Timeline timeline =
-      simulate_ranks(model.costs, PlannedStep(model.works, joined.schedule), joined.begins);
+  std::vector<const program::Job*> kinds;
+  for (const Step& kind : steps.kinds) kinds.push_back(&kind.job());
+  const program::JoinedJobs joined = program::join(kinds, steps.sequence, DdpAverages::samples);
+  const JobTimeline timeline =
+      simulate(joined.job, price(model.costs, joined.job, {}, joined.begins));
+  const program::Program& program = joined.job.programs.front();
 
   RunAhead run;
   run.periods.reserve(joined.begins.size());
   Instant end{};
   for (std::size_t step = 0; step < joined.begins.size(); ++step) {
     const std::size_t last =
-        step + 1 < joined.begins.size() ? joined.begins[step + 1] : joined.schedule.tasks.size();
+        step + 1 < joined.begins.size() ? joined.begins[step + 1] : program.tasks.size();
     const Instant before = end;
-    for (const auto& times : timeline.ranks)
+    for (const auto& times : timeline.classes)
       for (std::size_t i = joined.begins[step]; i < last; ++i) end = std::max(end, times[i].end);
     run.periods.push_back(end - before);
   }
-  const auto& times = timeline.ranks.front();
-  for (const JoinedSteps::TimerRead& read : joined.timer_reads) {
-    const bool on_host = joined.schedule.tasks[read.task - 1].stream == Stream::host;
-    const TaskTimes& before = times[read.task - 1];
+  const RankOfJob typical(joined.job, timeline, steps.kinds.front().ranks.front());
+  for (const program::JoinedJobs::TimerRead& read : joined.timer_reads) {
+    const bool on_host = program.tasks[read.task - 1].stream == 0;
+    const TaskTimes& before = typical.times[read.task - 1];
     const Instant free = on_host ? before.end : before.enqueued;
-    run.waits.push_back({read.step, times[read.task].issued - free});
+    run.waits.push_back({read.step, typical.times[read.task].issued - free});
   }
   return run;
 }

@@ -71,7 +71,7 @@ class HostWriter {
   std::vector<TracedLaunch> write(TraceEvents& events) {
     Instant now{}, last{};
     for (std::size_t i = 0; i < tasks().size(); ++i) {
-      if (is_part_of_next(i)) continue;
+      if (is_part_of_another(i)) continue;
       last = std::max({last, step_.times(i).end, done(i)});
       if (host_waits(i) && issued(i) > now) write_waiting(i, now);
       write_task(i);
@@ -91,7 +91,9 @@ class HostWriter {
 
  private:
   const std::vector<program::Task>& tasks() const { return step_.of.program.tasks; }
-  bool is_part_of_next(std::size_t index) const { return step_.of.is_part_of_next(tasks()[index]); }
+  bool is_part_of_another(std::size_t index) const {
+    return step_.of.is_part_of_another(tasks()[index]);
+  }
   /// Does the host stand still until what the task waits for has ended?
   bool host_waits(std::size_t index) const {
     return step_.of.host_waits_before(index) ||
@@ -109,7 +111,7 @@ class HostWriter {
   /// last gradient, and DDP's own end of the backward pass.
   void find_backward() {
     for (std::size_t i = 0; i < tasks().size(); ++i) {
-      if (is_part_of_next(i)) continue;
+      if (is_part_of_another(i)) continue;
       const std::int16_t micro_batch = tasks()[i].micro_batch;
       const Operation operation = step_.operation(i);
       const bool last = bucketed_ && finishes_bucket(i);
@@ -158,7 +160,7 @@ class HostWriter {
       const std::int16_t micro_batch = tasks()[i].micro_batch;
       const auto backward = backward_.find(micro_batch);
       const bool behind = backward == backward_.end() || i > backward->second.second;
-      if (behind || is_part_of_next(i) || step_.operation(i) == Operation::outside) continue;
+      if (behind || is_part_of_another(i) || step_.operation(i) == Operation::outside) continue;
       const auto [pass, added] = passes.emplace(std::pair(micro_batch, i >= backward->second.first),
                                                 std::pair(issued(i), done(i)));
       if (!added) pass->second.second = std::max(pass->second.second, done(i));

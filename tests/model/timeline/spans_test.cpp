@@ -61,7 +61,7 @@ TEST_CASE("the host's wait before a task is no span of its own", "[model][timeli
   const OfSchedule of(history.schedule, history.timeline);
   const RankOfJob rank(of.job, of.times, 0);
   REQUIRE(rank.program.tasks.size() == 3);
-  CHECK(rank.is_part_of_next(rank.program.tasks[1]));
+  CHECK(rank.is_part_of_another(rank.program.tasks[1]));
   CHECK(rank.host_waits_before(2));
   CHECK_FALSE(rank.host_waits_before(1));
   for (const Span& span : spans_of(rank)) CHECK(span.task != 1);

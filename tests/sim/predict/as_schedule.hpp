@@ -15,8 +15,14 @@ struct AsSchedule {
 
 inline AsSchedule as_schedule(const Step& step) {
   const Schedule& whole = step.planned->schedule;
-  return {step.job().programs.size() > 1 ? schedule_of_rank(whole, 0) : whole,
-          timeline_of(whole, step.job(), step.times, step.ranks)};
+  AsSchedule result{step.job().programs.size() > 1 ? schedule_of_rank(whole, 0) : whole, {}};
+  result.timeline.end = step.times.end;
+  for (std::size_t index = 0; index < step.ranks.size(); ++index) {
+    const RankOfJob rank = step.rank(index);
+    if (rank.details != nullptr && index == 0) result.timeline.details = *rank.details;
+    result.timeline.ranks.push_back(times_of(whole, rank.program, rank.times));
+  }
+  return result;
 }
 
 inline Timeline timeline_of_schedule(const Step& step) {

@@ -2,8 +2,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/schedule/joined_steps.hpp"
-#include "sim/engine/simulate.hpp"
+#include "model/program/joined_jobs.hpp"
+#include "sim/engine/price.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/model/timeline/of_schedule.hpp"
 #include "tests/sim/predict/random_steps.hpp"
@@ -61,10 +61,9 @@ struct HandMade {
 
   ConsecutiveSteps steps(std::size_t count) const {
     ConsecutiveSteps steps;
-    Step& step = steps.kinds.emplace_back();
-    const auto planned = std::make_shared<const PlannedStep>(model().works, schedule());
-    step.planned = planned;
-    step.metrics = timelines::measure(planned->schedule, simulate_ranks(model().costs, *planned));
+    const StepModel model = this->model();
+    steps.kinds.push_back(
+        predict(model.costs, {}, std::make_shared<const PlannedStep>(model.works, schedule())));
     steps.sequence.assign(count, 0);
     steps.counts = {static_cast<std::int64_t>(count)};
     return steps;
@@ -125,16 +124,21 @@ TEST_CASE("R47: a launch-bound host never waits for timers, and gains its last k
 TEST_CASE("an all-reduce that nobody waits for holds back the next one, and no kernel",
           "[sim][run_ahead]") {
   HandMade unwaited{Duration::zero(), 10ms, 20ms, 50ms, 5ms, false};
-  const Schedule step = unwaited.schedule();
-  const JoinedSteps joined =
-      join_steps(std::vector<const Schedule*>{&step, &step}, DdpAverages::samples);
+  const StepModel model = unwaited.model();
+  const PlannedStep step(model.works, unwaited.schedule());
+  const std::vector<const program::Job*> kinds{&step.job};
+  const program::JoinedJobs joined =
+      program::join(kinds, std::vector<std::int32_t>{0, 0}, DdpAverages::samples);
   CHECK(joined.timer_reads.empty());  // no mark either
-  const Timeline timeline =
-      simulate_ranks(unwaited.model().costs, {unwaited.model().works, joined.schedule});
-  CHECK(work_of(timeline, 2) == Window{30ms, 80ms});
-  CHECK(work_of(timeline, 4) == Window{35ms, 45ms});   // the second forward
-  CHECK(work_of(timeline, 6) == Window{80ms, 130ms});  // its all-reduce: ready at 65
-  CHECK(work_of(timeline, 7) == Window{65ms, 70ms});
+  const JobTimeline timeline = simulate(joined.job, price(model.costs, joined.job));
+  const auto window = [&](std::size_t task) {
+    const TaskTimes& at = timeline.classes.front().at(task);
+    return Window{at.start.time_since_epoch(), at.end.time_since_epoch()};
+  };
+  CHECK(window(2) == Window{30ms, 80ms});
+  CHECK(window(4) == Window{35ms, 45ms});   // the second forward
+  CHECK(window(6) == Window{80ms, 130ms});  // its all-reduce: ready at 65
+  CHECK(window(7) == Window{65ms, 70ms});
   const RunAhead run = run_ahead(unwaited.model(), unwaited.steps(2));
   CHECK(run.periods == std::vector<Duration>{80ms, 50ms});
 }

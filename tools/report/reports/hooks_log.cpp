@@ -63,7 +63,7 @@ std::vector<Firing> firings(const Workload& workload, const Step& step) {
   const program::Origin* before = nullptr;
   for (std::size_t i = 0; i < rank.program.tasks.size(); ++i) {
     const program::Task& task = rank.program.tasks[i];
-    if (rank.is_part_of_next(task)) continue;
+    if (rank.is_part_of_another(task)) continue;
     const program::Origin& origin = rank.origin_of(task);
     const Operation operation = operation_of(rank.job, task);
     const bool user = origin.hook != nobody;

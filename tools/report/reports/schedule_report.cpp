@@ -32,7 +32,7 @@ std::vector<HookFiring> firings(const Step& step) {
   const RankOfJob rank = step.rank();
   for (std::size_t i = 0; i < rank.times.size(); ++i) {
     const program::Task& task = rank.program.tasks[i];
-    if (rank.is_part_of_next(task)) continue;
+    if (rank.is_part_of_another(task)) continue;
     const Operation operation = operation_of(rank.job, task);
     if (operation == Operation::backward || operation == Operation::accumulate) kernel = i;
     if (operation != Operation::hook) continue;
@@ -99,7 +99,7 @@ namespace {
 std::vector<std::uint32_t> shown_tasks(const RankOfJob& rank) {
   std::vector<std::uint32_t> shown;
   for (std::uint32_t i = 0; i < rank.program.tasks.size(); ++i)
-    if (!rank.is_part_of_next(rank.program.tasks[i])) shown.push_back(i);
+    if (!rank.is_part_of_another(rank.program.tasks[i])) shown.push_back(i);
   return shown;
 }
 

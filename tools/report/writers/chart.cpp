@@ -105,7 +105,7 @@ std::string row(const Step& step, Duration scale, Line line, std::size_t width) 
   const auto& times = rank.times;
   for (std::size_t i = 0; i < times.size(); ++i) {
     const program::Task& task = rank.program.tasks[i];
-    if (line_of(kinds[task.stream]) != line || rank.is_part_of_next(task)) continue;
+    if (line_of(kinds[task.stream]) != line || rank.is_part_of_another(task)) continue;
     const auto letter = letters.find(letter_of(operation_of(rank.job, task)));
     if (letter == std::string_view::npos) continue;
     std::int64_t at = times[i].start.time_since_epoch().count();
