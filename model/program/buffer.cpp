@@ -24,6 +24,14 @@ std::string_view name_of(Holds holds) {
       return "module buffer";
     case Holds::note:
       return "note";
+    case Holds::frozen:
+      return "frozen";
+    case Holds::input:
+      return "input";
+    case Holds::workspace:
+      return "workspace";
+    case Holds::working:
+      return "working";
   }
   return "?";
 }

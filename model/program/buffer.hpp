@@ -25,8 +25,13 @@ enum class Holds : std::uint8_t {
   scattered,  ///< the input of a reduce-scatter
   hook,       ///< a comm hook's: errors, factors, codes
   module_buffer,
-  note,  ///< what ranks announce to each other
+  note,       ///< what ranks announce to each other
+  frozen,     ///< parameters that are not trained
+  input,      ///< the batch
+  workspace,  ///< what libraries keep for their kernels
+  working,    ///< what a module's passes or an optimizer take for a while
 };
+inline constexpr std::size_t kinds_of_memory = static_cast<std::size_t>(Holds::working) + 1;
 std::string_view name_of(Holds holds);
 
 /// How long a buffer is there.
