@@ -161,13 +161,6 @@ std::vector<LowRank> low_rank_matrices(const CommHook& hook, const CommBucket& b
 std::vector<CommStep> comm_steps(const CommHook& hook, const CommBucket& bucket, int ranks,
                                  int ranks_per_node, bool synchronous, int iteration);
 
-/// Bytes of device memory the hook takes besides the buckets: kept from step to step, and at most
-/// at one time for one bucket.
-struct CommMemory {
-  Bytes kept, transient;
-};
-CommMemory comm_memory(const CommHook& hook, const CommBucket& bucket, int ranks);
-
 /// Does the hook's result lie in the bucket itself? (If not, gradients that are views of it take a
 /// copy.)
 bool result_in_bucket(const CommHook& hook);

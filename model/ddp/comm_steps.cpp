@@ -171,6 +171,7 @@ class Steps {
     CommStep& step =
         kernel(CommAction::draw_q, Operation::draw, Bytes{3 * numbers * element().count}, 2);
     if (!synchronous_) step.host = numbers * random_number;
+    step.keeps_random = hook_.powersgd.warm_start;
     return step;
   }
 
@@ -393,79 +394,6 @@ class Steps {
 std::vector<CommStep> comm_steps(const CommHook& hook, const CommBucket& bucket, int ranks,
                                  int ranks_per_node, bool synchronous, int iteration) {
   return Steps(hook, bucket, ranks, ranks_per_node, synchronous, iteration).all();
-}
-
-CommMemory comm_memory(const CommHook& hook, const CommBucket& bucket, int ranks) {
-  const std::int64_t n = bucket.elements(), e = size_of(bucket.type).count;
-  CommMemory memory;
-  std::int64_t inner = e;  // bytes of an element inside the wrappers
-  for (const DType wrapper : hook.wrappers) {
-    inner = size_of(wrapper).count;
-    memory.transient += Bytes{n * inner};
-  }
-  const PowerSgd& state = hook.powersgd;
-  const auto low_rank = [&](std::int64_t elements) {
-    (state.warm_start ? memory.kept : memory.transient) += Bytes{elements * inner};
-  };
-  const auto feedback = [&](std::int64_t elements) {
-    if (!state.error_feedback) return;
-    memory.kept += Bytes{elements * inner};
-    memory.transient += Bytes{elements * inner};
-  };
-  switch (hook.kind) {
-    case CommHookKind::none:
-    case CommHookKind::allreduce:
-    case CommHookKind::noop:
-    case CommHookKind::post_local_sgd:
-    case CommHookKind::optimizer_overlap:
-    case CommHookKind::zero_step:  // flat parameters take the place of the others
-    case CommHookKind::zero_step_interleaved:
-      break;
-    case CommHookKind::fp16_compress:
-    case CommHookKind::bf16_compress:
-      memory.transient += Bytes{2 * n};
-      break;
-    case CommHookKind::plugin:
-      memory.transient += n * size_of(hook.plugin_type);
-      break;
-    case CommHookKind::powersgd: {
-      std::int64_t low = 0, uncompressed = 0;
-      for (const MatrixShape& matrix : bucket.gradients) {
-        const int rank = powersgd_rank(state, matrix);
-        low += rank * (matrix.rows + matrix.columns);
-        if (rank == 0) uncompressed += matrix.rows * matrix.columns;
-      }
-      low_rank(low);
-      feedback(n);
-      memory.transient += Bytes{uncompressed * inner};
-      break;
-    }
-    case CommHookKind::batched_powersgd: {
-      const std::int64_t side = batched_side(n);
-      low_rank(2 * side * state.rank);
-      feedback(side * side);
-      memory.transient += Bytes{(side * side - n) * inner};
-      break;
-    }
-    case CommHookKind::quantization_pertensor:
-      memory.transient += Bytes{ranks * n + n + 4 * n};
-      break;
-    case CommHookKind::quantization_perchannel: {
-      const std::int64_t padded = (n / quantization_channel + 1) * quantization_channel;
-      memory.transient += Bytes{ranks * padded + padded + 8 * padded};
-      break;
-    }
-    case CommHookKind::steps:
-      for (const OwnStep& step : hook.steps) {
-        if (step.kind == OwnStep::Kind::cast && step.type != bucket.type)
-          memory.transient += Bytes{n * size_of(step.type).count};
-        if (step.kind == OwnStep::Kind::topk)
-          memory.transient += Bytes{
-              static_cast<std::int64_t>(step.share * static_cast<double>(n * ranks * (e + 4)))};
-      }
-      break;
-  }
-  return memory;
 }
 
 }  // namespace ddpsim

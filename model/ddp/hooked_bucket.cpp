@@ -39,16 +39,21 @@ HookedBucket::HookedBucket(JobMemory& memory, const Bucket& bucket, std::int32_t
   const auto like_data = [&](const char* name, Life life, Start start) {
     return memory.add(name, index, Holds::hook, type, elements, life, start);
   };
-  error_ = like_data("error", Life::job, Start::zeros);
-  input_ = like_data("input", Life::step, Start::undefined);
+  if (has(CommAction::keep_error) != nullptr) {
+    error_ = like_data("error", Life::job, Start::zeros);
+    input_ = like_data("input", Life::step, Start::undefined);
+  }
   std::int64_t p = 0, q = 0, compressed = 0;
   for (const LowRank& matrix : bucket.low_rank) {
     p += matrix.rows * matrix.rank;
     q += matrix.columns * matrix.rank;
     compressed += matrix.rows * matrix.columns;
   }
-  p_ = memory.add("P", index, Holds::hook, type, p);
-  q_ = memory.add("Q", index, Holds::hook, type, q, Life::job, Start::zeros);
+  // Both stay for the next step, but where every step draws Q anew.
+  const CommStep* draws = has(CommAction::draw_q);
+  const Life life = draws != nullptr && !draws->keeps_random ? Life::step : Life::job;
+  p_ = memory.add("P", index, Holds::hook, type, p, life);
+  q_ = memory.add("Q", index, Holds::hook, type, q, life, Start::zeros);
   const bool batched = !bucket.low_rank.empty() && bucket.low_rank.front().tensor == nobody;
   small_ = memory.add("small", index, Holds::hook, type, batched ? 0 : bucket_.count - compressed);
   for (const LowRank& matrix : bucket.low_rank) {
@@ -80,6 +85,8 @@ HookedBucket::HookedBucket(JobMemory& memory, const Bucket& bucket, std::int32_t
       one_and_all("scales", "all scales", CommAction::gather_scales, DType::fp32);
   std::tie(codes_, all_codes_) = one_and_all("codes", "all codes", CommAction::gather_codes, bytes);
   std::tie(pairs_, all_pairs_) = one_and_all("pairs", "all pairs", CommAction::gather_pairs, bytes);
+  if (has(CommAction::dequantize) != nullptr)
+    result_ = like_data("result", Life::step, Start::undefined);
   const CommStep* payload = has(CommAction::plugin_reduce);
   payload_ = numbers("payload", payload, payload ? payload->type : DType::fp32);
 }
@@ -90,12 +97,18 @@ void HookedBucket::begin_factors(Start of_each, const CommStep* pack) {
   const auto begin = [&](std::size_t number, const Slice& inside, Start start) {
     const Slice made =
         memory_.add("Q " + std::to_string(number), index_, Holds::hook,
-                    memory_.job.buffers[q_.buffer].type, inside.count, Life::job, start);
+                    memory_.job.buffers[q_.buffer].type, inside.count,
+                    memory_.job.buffers[q_.buffer].life, start);
     memory_.job.buffers[made.buffer].inside = inside;
   };
   for (std::size_t i = 0; i < factors_.size(); ++i) begin(i, factors_[i].q, of_each);
   if (factors_.empty() && pack != nullptr && pack->keeps_random)
     begin(0, {q_.buffer, nowhere, 0, 0}, Start::random);
+}
+
+Slice HookedBucket::result_of(std::int32_t tensor) const {
+  const Slice& slot = slots_[at(tensor)];
+  return {data_.buffer, nowhere, slot.begin, slot.count};
 }
 
 const LowRank& HookedBucket::matrix_of(const CommStep& step) const {
@@ -109,9 +122,7 @@ const HookedBucket::Factors& HookedBucket::factors_of(const CommStep& step) cons
 }
 
 Slice HookedBucket::matrix_in_data(const CommStep& step) const {
-  if (step.tensor == nobody) return data_;
-  const Slice& slot = slots_[at(step.tensor)];
-  return {data_.buffer, nowhere, slot.begin, slot.count};
+  return step.tensor == nobody ? data_ : result_of(step.tensor);
 }
 
 std::vector<Slice> HookedBucket::uncompressed() const {
@@ -220,6 +231,7 @@ Action HookedBucket::action_of(const CommStep& step) {
     case CommAction::quantize:
       return Quantize{.codes = codes_, .scales = scales_, .from = data_, .channel = step.channel};
     case CommAction::dequantize:
+      data_ = result_;
       return Dequantize{.to = data_,
                         .codes = all_codes_,
                         .scales = all_scales_,

@@ -48,7 +48,6 @@ void HookedBuckets::plan(StepBuilder& step, std::size_t count) {
   schedule.hook_seed = training.comm_hook.powersgd.seed;
   CommHook now = training.comm_hook;
   if (before_zero_steps(training)) now.kind = CommHookKind::allreduce;
-  Bytes transient;
   for (Bucket& bucket : std::span(schedule.buckets).first(count)) {
     CommBucket seen;
     seen.type = stored_type(step.works.gradients[at(bucket.parameters.front())].dtype);
@@ -58,12 +57,8 @@ void HookedBuckets::plan(StepBuilder& step, std::size_t count) {
         comm_steps(now, seen, step.works.device.ranks, step.works.ranks_per_node.largest(),
                    step.works.device.synchronous, training.iteration);
     bucket.low_rank = low_rank_matrices(now, seen);
-    const CommMemory memory = comm_memory(training.comm_hook, seen, step.works.device.ranks);
-    schedule.comm_hook_memory += memory.kept;
-    transient = std::max(transient, memory.transient);
     bucket.gradients = std::move(seen.gradients);
   }
-  schedule.comm_hook_memory += transient;
 }
 
 bool HookedBuckets::computes_aside(const StepBuilder& step) const {

@@ -761,7 +761,16 @@ class Translator {
     }
     where_[at(task.parameter)] = gradient(task.parameter);
     sent_[at(task.parameter)] = false;
-    return Scale{.to = gradient(task.parameter), .from = slots_[at(task.parameter)]};
+    return Scale{.to = gradient(task.parameter), .from = result_of(task.bucket, task.parameter)};
+  }
+
+  /// Where the averaged gradient lies: in its bucket, or where a comm hook leaves it.
+  Slice result_of(std::int32_t bucket, std::int32_t parameter) const {
+    const auto& hooked = hooked_[at(bucket)];
+    if (!hooked) return slots_[at(parameter)];
+    const auto& members = schedule_.buckets[at(bucket)].parameters;
+    const auto place = std::ranges::find(members, parameter) - members.begin();
+    return hooked->result_of(static_cast<std::int32_t>(place));
   }
 
   /// All parameters, as a wrapper that averages models has them.

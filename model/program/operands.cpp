@@ -6,7 +6,8 @@ namespace {
 /// Collects what each kind of action reads and writes.
 class Accessor {
  public:
-  Accessor(const Actions& actions, std::int32_t place) : actions_(actions), place_(place) {}
+  Accessor(const Actions& actions, std::int32_t place, Accesses& found)
+      : actions_(actions), place_(place), found_(found) {}
 
   void operator()(const Wait&) {}
   void operator()(const Meet&) {}
@@ -111,8 +112,6 @@ class Accessor {
   void operator()(const Send& send) { read(send.what); }
   void operator()(const Receive& receive) { write(receive.what); }
 
-  Accesses result() { return std::move(found_); }
-
  private:
   void read(const Slice& slice) {
     if (!slice.empty()) found_.reads.push_back(slice);
@@ -133,15 +132,23 @@ class Accessor {
 
   const Actions& actions_;
   std::int32_t place_;
-  Accesses found_;
+  Accesses& found_;
 };
 
 }  // namespace
 
-Accesses accesses_of(const Action& action, const Actions& actions, std::int32_t place) {
-  Accessor accessor(actions, place);
+void find_accesses(const Action& action, const Actions& actions, std::int32_t place,
+                   Accesses& found) {
+  found.reads.clear();
+  found.writes.clear();
+  Accessor accessor(actions, place, found);
   std::visit(accessor, action);
-  return accessor.result();
+}
+
+Accesses accesses_of(const Action& action, const Actions& actions, std::int32_t place) {
+  Accesses found;
+  find_accesses(action, actions, place, found);
+  return found;
 }
 
 }  // namespace ddpsim::program

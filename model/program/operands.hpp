@@ -12,6 +12,8 @@ namespace ddpsim::program {
 struct Accesses {
   std::vector<Slice> reads, writes;
 };
+void find_accesses(const Action& action, const Actions& actions, std::int32_t place,
+                   Accesses& found);  ///< takes the place of what `found` had
 Accesses accesses_of(const Action& action, const Actions& actions, std::int32_t place = nobody);
 
 }  // namespace ddpsim::program

@@ -84,7 +84,8 @@ struct CommStep {
   /// observe, quantize, dequantize and the gathers between: elements that share a scale; 0: all of
   /// them.
   std::int64_t channel = 0;
-  /// pack: the random numbers of an earlier step serve again (PowerSGD's warm start).
+  /// pack, draw_q: the random numbers of an earlier step serve again, once there are any
+  /// (PowerSGD's warm start).
   bool keeps_random = false;
   std::uint8_t communicator = 0;  ///< a collective's
   std::string code;               ///< plugin_*: the name of the user's code

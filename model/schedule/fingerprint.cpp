@@ -61,7 +61,7 @@ std::uint64_t fingerprint(const Schedule& schedule) {
   hash.add(schedule.ranks, schedule.synchronous, schedule.collectives_at_once,
            schedule.ranks_without_inputs, schedule.background.size, schedule.background.pause,
            schedule.rounds);
-  hash.add(schedule.hook_state, schedule.hook_seed, schedule.comm_hook_memory);
+  hash.add(schedule.hook_state, schedule.hook_seed);
   return hash.value();
 }
 

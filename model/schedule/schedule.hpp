@@ -109,7 +109,6 @@ struct Schedule {
   /// hook.
   std::string hook_state;
   std::uint32_t hook_seed = 0;  ///< of its random numbers, the same on all ranks
-  Bytes comm_hook_memory;       ///< of the device, besides the buckets, at most at one time
 
   /// What people call the comm hook: the first part of its state.
   std::string hook_label() const { return hook_state.substr(0, hook_state.find(';')); }

@@ -256,6 +256,7 @@ class LayerPass {
     return static_cast<int>(kernels_.size()) - 1;
   }
 
+  int next() const { return static_cast<int>(kernels_.size()); }
   std::vector<Kernel> take() && { return std::move(kernels_); }
 
  private:
@@ -309,23 +310,31 @@ void add_frozen_statistics(Workload& workload, std::int64_t channels) {
 void append_layer(Workload& workload, const std::string& name, const std::string& prefix,
                   const std::vector<Module>& modules,
                   const std::vector<std::string_view>& registration) {
+  std::vector<ModuleMemory> memory = memory_of(modules);
   LayerPass forward;
   Duration waiting{};
-  for (const Module& module : modules) {
+  for (std::size_t m = 0; m < modules.size(); ++m) {
+    const Module& module = modules[m];
     if (module.frozen_statistics > 0) add_frozen_statistics(workload, module.frozen_statistics);
     waiting += module.calls * module_time + module.views * view_time;
-    for (const Kernel& kernel : module.forward)
-      forward.run(kernel, false, std::exchange(waiting, {}));
+    memory[m].first_forward = forward.next();
+    for (std::size_t k = 0; k < module.forward.size(); ++k) {
+      const int place = forward.run(module.forward[k], false, std::exchange(waiting, {}));
+      if (k == 0) memory[m].first_forward = place;
+    }
   }
 
   LayerPass backward;
   std::vector<Parameter> parameters;
   for (auto module = modules.rbegin(); module != modules.rend(); ++module) {
     std::vector<int> place;  // of the module's kernels in the layer's pass
+    const int next = backward.next();
     for (const Kernel& kernel : module->backward) {
       const int completed = gradients_complete(*module, static_cast<int>(place.size()));
       place.push_back(backward.run(kernel, completed > 0, completed * accumulate_time));
     }
+    memory[static_cast<std::size_t>(modules.rend() - module) - 1].first_backward =
+        place.empty() ? next : place.front();
     if (module->statistics > 0) add_statistics(workload, module->statistics);
     std::vector<Parameter> trained = module->parameters;
     for (Parameter& parameter : trained) {
@@ -342,7 +351,7 @@ void append_layer(Workload& workload, const std::string& name, const std::string
 
   std::move(parameters.begin(), parameters.end(), std::back_inserter(workload.parameters));
   workload.layers.push_back(
-      {name, std::move(forward).take(), std::move(backward).take(), memory_of(modules)});
+      {name, std::move(forward).take(), std::move(backward).take(), std::move(memory)});
 }
 
 void require_positive(std::int64_t value, std::string_view what) {

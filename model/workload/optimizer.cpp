@@ -250,17 +250,20 @@ Bytes optimizer_state(Optimizer optimizer, const Workload& workload) {
   return sum;
 }
 
-Bytes optimizer_working(Optimizer optimizer, const Workload& workload) {
+Bytes optimizer_working(Optimizer optimizer, const Workload& workload,
+                        std::span<const std::int32_t> parameters) {
   const Law& law = law_of(optimizer);
-  if (!law.loop) return law.working * workload.gradient_size();
-  Bytes most, others;
-  for (const Parameter& parameter : workload.parameters) {
-    if (optimizer == Optimizer::muon && !is_muons(parameter, workload))
-      others += law_of(Optimizer::adamw).working * parameter.size();
+  Bytes most, together;
+  for (const std::int32_t each : parameters) {
+    const Parameter& parameter = workload.parameters[static_cast<std::size_t>(each)];
+    if (!law.loop)
+      together += law.working * parameter.size();
+    else if (optimizer == Optimizer::muon && !is_muons(parameter, workload))
+      together += law_of(Optimizer::adamw).working * parameter.size();
     else
       most = std::max(most, law.working * parameter.size());
   }
-  return std::max(most, others);
+  return std::max(most, together);
 }
 
 bool runs_on_ranks(Optimizer optimizer) {

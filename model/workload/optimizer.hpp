@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -86,10 +88,11 @@ Caller optimizer_caller(Optimizer optimizer);
 Bytes optimizer_state(Optimizer optimizer, const Workload& workload);
 Bytes optimizer_state(Optimizer optimizer, const Workload& workload, std::size_t parameter);
 
-/// What it takes beside that while it works, at most at one time: an operation over all tensors
-/// that does not write in place has its results for all of them (foreach's square root, or SGD's
-/// weight decay); a loop has those of one tensor.
-Bytes optimizer_working(Optimizer optimizer, const Workload& workload);
+/// What it takes beside that while it updates these parameters, at most at one time: an operation
+/// over all tensors that does not write in place has its results for all of them (foreach's square
+/// root, or SGD's weight decay); a loop has those of one tensor.
+Bytes optimizer_working(Optimizer optimizer, const Workload& workload,
+                        std::span<const std::int32_t> parameters);
 
 /// Do the backends compute this update on real ranks?
 bool runs_on_ranks(Optimizer optimizer);

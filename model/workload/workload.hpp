@@ -76,11 +76,13 @@ struct ModuleMemory {
   Bytes kept;
   /// What its passes hold beside that for a while: results that are still needed, and gradients on
   /// their way.
-  Bytes forward_working, backward_working;
-  Bytes gradients;  ///< of its parameters, which its backward pass makes
+  Bytes forward_working{}, backward_working{};
+  Bytes gradients{};  ///< of its parameters, which its backward pass makes
   /// The most that is alive at one time in its passes, of the whole step: what is kept by then and
   /// what the passes hold beside it, gradients of parameters not counted. None: kept and working.
-  std::optional<Bytes> forward_peak, backward_peak;
+  std::optional<Bytes> forward_peak{}, backward_peak{};
+  /// The kernels of the layer's passes with which its own begin.
+  int first_forward = 0, first_backward = 0;
 };
 
 struct Layer {

@@ -14,7 +14,11 @@ Comparison::Comparison(Scenario read, bool laws_only)
     compared.push_back(strategy == Strategy::none    ? none
                        : strategy == Strategy::naive ? naive
                                                      : step(strategy));
-  for (const Step& each : compared) averaged.push_back(averaged_step(priced.model, each));
+  for (const Step& each : compared) {
+    averaged.push_back(averaged_step(priced.model, each));
+    memories.push_back(
+        step_memory(scenario.workload, scenario.optimizer, each.training, each.job()));
+  }
   reference = scaling_reference(scenario, priced.model, scenario.compare, priced.fit);
 }
 
@@ -23,7 +27,7 @@ std::vector<Result> Comparison::results() const {
   for (std::size_t s = 0; s < compared.size(); ++s)
     results.push_back({&compared[s], &none.metrics, &naive.metrics, reference.one_rank,
                        reference.one_node.empty() ? Duration::zero() : reference.one_node[s],
-                       averaged[s] ? averaged[s]->mean : Duration::zero()});
+                       averaged[s] ? averaged[s]->mean : Duration::zero(), &memories[s]});
   return results;
 }
 

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/ddp/peak_memory.hpp"
 #include "sim/predict/step_sequence.hpp"
 #include "tools/study/known_accuracy.hpp"
 #include "tools/study/measured_rows.hpp"
@@ -21,6 +22,7 @@ struct Result {
   Duration one_node{};  ///< the step of one node, where there are several
   /// The mean of such steps in the long run, of which some average models (post_local_sgd).
   Duration averaged{};
+  const StepMemory* memory = nullptr;  ///< that it takes; null: not reckoned yet
 
   /// How long a step takes in the long run.
   Duration lasting() const { return averaged > Duration::zero() ? averaged : step->metrics.step; }
@@ -34,6 +36,7 @@ struct Comparison {
   Step none, naive;  ///< what the others are judged by
   std::vector<Step> compared;
   std::vector<std::optional<AveragedStep>> averaged;  ///< [compared]; none: no models are averaged
+  std::vector<StepMemory> memories;                   ///< [compared]
   ScalingReference reference;                         ///< of `compared`
   Knowledge knowledge;                                ///< what all of these are predicted from
 

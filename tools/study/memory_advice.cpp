@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "model/ddp/build_schedule.hpp"
 #include "model/ddp/peak_memory.hpp"
 #include "scenarios/reader/catalogue/catalogue.hpp"
 #include "scenarios/reader/cluster/device_reader.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "scenarios/reader/text/input_error.hpp"
+#include "sim/predict/planned_step.hpp"
 
 namespace ddpsim {
 namespace {
@@ -45,7 +45,7 @@ StepMemory least_memory(const Scenario& scenario) {
     Training training = scenario.training;
     training.strategy = strategy;
     const StepMemory memory = step_memory(scenario.workload, scenario.optimizer, training,
-                                          build_schedule(works, training));
+                                          plan_step(works, training).job);
     if (!least || memory.peak < least->peak) least = memory;
   }
   return least.value_or(StepMemory{});
@@ -131,18 +131,20 @@ std::string memory_advice(const std::string& file, const Settings& set) {
     add(fmt::format("workload.optimizer=sgd-plain takes {:.4g} GiB", in_gib(plain->peak)));
   if (const auto names = larger_devices(memory.peak); !names.empty())
     add(fmt::format("devices that hold it are {}", fmt::join(names, ", ")));
-  const Bytes held = memory.parameters + memory.frozen + memory.optimizer.value_or(Bytes{}) +
-                     memory.at_peak.gradients + memory.at_peak.buckets;
+  const program::MemoryByKind& there = memory.at_peak;
+  using program::Holds;
+  const Bytes held = there[Holds::parameter] + there[Holds::frozen] + there[Holds::optimizer] +
+                     there[Holds::gradient] + there[Holds::bucket];
   std::string text = fmt::format(
       "no strategy that is compared ({}) fits {:.4g} GiB: the least takes {:.4g} GiB, {:.4g} of it "
       "parameters, gradients, buckets and optimizer state (of what shards these, ZeRO's comm hooks "
       "alone are simulated)",
       names_of(those_that_train(scenario)), in_gib(device), in_gib(memory.peak), in_gib(held));
-  if (memory.at_peak.activations > Bytes{})
+  if (there[Holds::activation] > Bytes{})
     text += fmt::format(
         " and {:.4g} activations (checkpoints keep fewer: in a model that `ddpsim describe` "
         "captures)",
-        in_gib(memory.at_peak.activations));
+        in_gib(there[Holds::activation]));
   return text + (ways.empty() ? "; with these strategies no smaller batch, no optimizer and "
                                 "no device of the catalogue fits"
                               : fmt::format("; what fits: {}", fmt::join(ways, "; ")));

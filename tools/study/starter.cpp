@@ -206,10 +206,9 @@ bool fits(const Scenario& scenario) {
   training.strategy = Strategy::bucketed;
   const Step step = predict(model_of(scenario), training);
   const Bytes memory = scenario.cluster.device.memory;
-  return memory <= Bytes{} || ddpsim::fits(step_memory(scenario.workload, scenario.optimizer,
-                                                       training, step.planned->schedule)
-                                               .peak,
-                                           memory);
+  return memory <= Bytes{} ||
+         ddpsim::fits(step_memory(scenario.workload, scenario.optimizer, training, step.job()).peak,
+                      memory);
 }
 
 }  // namespace

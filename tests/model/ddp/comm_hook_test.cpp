@@ -435,14 +435,6 @@ TEST_CASE("launches of the largest bucket are counted without overflow", "[model
   }
 }
 
-TEST_CASE("a plugin's buffer is of its own type", "[model][comm_hook]") {
-  CommHook hook = hook_of(CommHookKind::plugin);
-  hook.plugin_type = DType::fp32;
-  CHECK(comm_memory(hook, reference_bucket(), 2).transient == Bytes{4 * 5'378'560});
-  hook.plugin_type = DType::bf16;
-  CHECK(comm_memory(hook, reference_bucket(), 2).transient == Bytes{2 * 5'378'560});
-}
-
 TEST_CASE("R24: with a comm hook the hook divides", "[model][comm_hook][rules]") {
   const auto divides = [](CommHookKind kind) {
     return count(build_schedule(on_two_gpus(), with_hook(hook_of(kind))), Operation::divide);
@@ -560,69 +552,6 @@ TEST_CASE("a hook that sends nothing leaves the step its copies", "[model][comm_
   CHECK(count(schedule, Operation::all_reduce) == 0);
   CHECK(count(schedule, Operation::copy_in) == 3);
   CHECK(count(schedule, Operation::copy_out) == 3);
-}
-
-TEST_CASE("what hooks keep in memory is counted", "[model][comm_hook]") {
-  const CommBucket bucket = reference_bucket();
-  const std::int64_t n = bucket.elements();
-  CHECK(comm_memory(hook_of(CommHookKind::allreduce), bucket, 4).kept == Bytes{});
-  CHECK(comm_memory(hook_of(CommHookKind::fp16_compress), bucket, 4).transient == Bytes{2 * n});
-  const CommMemory compressed = comm_memory(powersgd(4), bucket, 4);
-  CHECK(compressed.kept == Bytes{4 * (n + 18432 + 13312)});  // the error, P and Q
-  CHECK(compressed.transient == Bytes{4 * (n + 4608)});
-  CHECK(comm_memory(hook_of(CommHookKind::quantization_pertensor), bucket, 4).transient ==
-        Bytes{4 * n + n + 4 * n});
-  const Schedule schedule =
-      build_schedule(on_two_gpus(), with_hook(hook_of(CommHookKind::fp16_compress)));
-  CHECK(schedule.comm_hook_memory == Bytes{4000 / 2});  // of the larger bucket, transient
-}
-
-TEST_CASE("PowerSGD keeps P and Q if it starts from them, and the error if it is fed back",
-          "[model][comm_hook]") {
-  const CommBucket bucket = reference_bucket();
-  const std::int64_t n = bucket.elements(), low = 18432 + 13312, plain = 4608;
-  CommHook hook = powersgd(4);
-  hook.powersgd.warm_start = false;
-  CHECK(comm_memory(hook, bucket, 4).kept == Bytes{4 * n});
-  CHECK(comm_memory(hook, bucket, 4).transient == Bytes{4 * (n + plain + low)});
-  hook.powersgd.error_feedback = false;
-  CHECK(comm_memory(hook, bucket, 4).kept == Bytes{});
-  CHECK(comm_memory(hook, bucket, 4).transient == Bytes{4 * (plain + low)});
-  // Inside a wrapper everything is of the wrapper's type, and so is a copy of the bucket.
-  CommHook wrapped = powersgd(4);
-  wrapped.wrappers = {DType::bf16};
-  CHECK(comm_memory(wrapped, bucket, 4).kept == Bytes{2 * (n + low)});
-  CHECK(comm_memory(wrapped, bucket, 4).transient == Bytes{2 * n + 2 * (n + plain)});
-  // All gradients as one square matrix, padded with zeros: 2320 is the first whose square holds n.
-  const CommHook batched = powersgd(4, CommHookKind::batched_powersgd);
-  const std::int64_t side = 2320;
-  REQUIRE((side * side >= n && (side - 1) * (side - 1) < n));
-  CHECK(comm_memory(batched, bucket, 4).kept == Bytes{4 * (2 * side * 4 + side * side)});
-  CHECK(comm_memory(batched, bucket, 4).transient == Bytes{4 * (side * side + side * side - n)});
-}
-
-TEST_CASE("quantisation by channel and steps of one's own keep what they make",
-          "[model][comm_hook]") {
-  const CommBucket bucket = reference_bucket();
-  const std::int64_t n = bucket.elements();
-  // Whole channels of 512, one more where the last is full; codes of 4 ranks and of this one, and
-  // two copies in fp32.
-  const std::int64_t padded = (n / 512 + 1) * 512;
-  CHECK(comm_memory(hook_of(CommHookKind::quantization_perchannel), bucket, 4).transient ==
-        Bytes{4 * padded + padded + 2 * 4 * padded});
-  CommHook own = hook_of(CommHookKind::steps);
-  OwnStep cast;
-  cast.kind = OwnStep::Kind::cast;
-  cast.type = DType::fp32;
-  own.steps = {cast};
-  CHECK(comm_memory(own, bucket, 4).transient == Bytes{});  // it is fp32
-  own.steps[0].type = DType::fp16;
-  CHECK(comm_memory(own, bucket, 4).transient == Bytes{2 * n});
-  OwnStep topk;
-  topk.kind = OwnStep::Kind::topk;
-  topk.share = 0.25;  // values and their places, of every rank
-  own.steps = {topk};
-  CHECK(comm_memory(own, bucket, 4).transient == Bytes{4 * (n / 4) * (4 + 4)});
 }
 
 TEST_CASE("every step of one's own has a name", "[model][comm_hook]") {

@@ -5,19 +5,22 @@
 #include <catch2/catch.hpp>
 
 #include "model/ddp/build_schedule.hpp"
+#include "model/ddp/job_of_step.hpp"
 #include "tests/model/workload/architectures.hpp"
 #include "tests/model/workload/timed.hpp"
 
 using namespace ddpsim;
 using namespace ddpsim::architectures;
 using namespace std::chrono_literals;
+using program::Holds;
 
 namespace {
 
 StepMemory memory_of(const Workload& workload, Optimizer optimizer, const Training& training) {
   Cluster cluster = timed::eight_gpus();
   const StepWorks works(workload, cluster, optimizer);
-  return step_memory(workload, optimizer, training, build_schedule(works, training));
+  return step_memory(workload, optimizer, training,
+                     program::job_of(build_schedule(works, training), works));
 }
 
 Training trained(Strategy strategy) {
@@ -43,17 +46,17 @@ TEST_CASE("a rank holds parameters, gradients, buckets and optimizer state",
     return memory_of(workload, Optimizer::adamw_fused, training);
   };
   for (const Strategy strategy : all_strategies) {
-    CHECK(held(strategy).parameters == p);
-    CHECK(held(strategy).optimizer == 2 * p);
-    CHECK(held(strategy).gradients == p);
+    CHECK(held(strategy).most[Holds::parameter] == p);
+    CHECK(held(strategy).most[Holds::optimizer] == 2 * p);
+    CHECK(held(strategy).most[Holds::gradient] == p);
   }
   // Reduced where they are; in one flat tensor; in DDP's buckets, or as views of these.
-  CHECK(held(Strategy::naive).buckets == Bytes{});
-  CHECK(held(Strategy::overlap).buckets == Bytes{});
-  CHECK(held(Strategy::flat).buckets == p);
-  CHECK(held(Strategy::bucketed).buckets == p);
-  CHECK(held(Strategy::bucketed, true).buckets == p);
-  CHECK(held(Strategy::bucketed, true).gradients == Bytes{});
+  CHECK(held(Strategy::naive).most[Holds::bucket] == Bytes{});
+  CHECK(held(Strategy::overlap).most[Holds::bucket] == Bytes{});
+  CHECK(held(Strategy::flat).most[Holds::bucket] == p);
+  CHECK(held(Strategy::bucketed).most[Holds::bucket] == p);
+  CHECK(held(Strategy::bucketed, true).most[Holds::bucket] == p);
+  CHECK(held(Strategy::bucketed, true).most[Holds::gradient] == Bytes{4 * 1024 * 1025});
   // So at the end of the step: P + 2 P + G, and a bucket as large as G, in flat while it reduces.
   CHECK(held(Strategy::flat).peak == 5 * p);
   CHECK(held(Strategy::flat).at == PeakMoment::reduction);
@@ -94,14 +97,12 @@ TEST_CASE("the parts at the peak sum to it, whatever the moment", "[model][ddp][
             const StepMemory memory = memory_of(workload, optimizer, training);
             CAPTURE(batch, name_of(strategy), micro_batches, name_of(memory.at));
             moments.insert(memory.at);
-            CHECK(memory.parameters + memory.module_buffers + memory.frozen + memory.inputs +
-                      memory.workspaces + *memory.optimizer + memory.at_peak.sum() ==
-                  memory.peak);
-            CHECK(memory.at_peak.activations <= *memory.activations);
+            CHECK(memory.at_peak.sum() == memory.peak);
+            CHECK(memory.at_peak[Holds::activation] <= memory.most[Holds::activation]);
             // Nothing is kept for the backward pass once it is over.
             if (memory.at == PeakMoment::optimizer) {
-              CHECK(memory.at_peak.activations == Bytes{});
-              CHECK(memory.at_peak.gradients == memory.gradients);
+              CHECK(memory.at_peak[Holds::activation] == Bytes{});
+              CHECK(memory.at_peak[Holds::gradient] == workload.gradient_size());
             }
           }
   }
@@ -115,9 +116,9 @@ TEST_CASE("the peak is of a moment, not of everything", "[model][ddp][memory]") 
   size.sequence = 512;
   const Workload workload = build_workload("net", cs336_small, size);
   const StepMemory memory = memory_of(workload, Optimizer::sgd_plain, trained(Strategy::naive));
-  REQUIRE(memory.activations);
+  REQUIRE(memory.knows_activations);
   CHECK(memory.at != PeakMoment::optimizer);
-  CHECK(memory.peak >= memory.parameters + *memory.activations);
+  CHECK(memory.peak >= memory.most[Holds::parameter] + memory.most[Holds::activation]);
   // Adam's state and square roots: 2 P stay, P more while it works, where P + G are there too.
   size.batch = 1;
   size.sequence = 16;
@@ -137,7 +138,8 @@ TEST_CASE("several micro-batches hold gradients from the second one's forward on
   often.micro_batches = 4;
   const StepMemory one = memory_of(workload, Optimizer::sgd_plain, once);
   const StepMemory four = memory_of(workload, Optimizer::sgd_plain, often);
-  CHECK(four.activations == one.activations);  // of one micro-batch at a time
+  CHECK(four.most[Holds::activation] ==
+        one.most[Holds::activation]);  // of one micro-batch at a time
   CHECK(four.peak > one.peak);
   CHECK(four.peak <= one.peak + 2 * workload.gradient_size());
 }
@@ -145,7 +147,7 @@ TEST_CASE("several micro-batches hold gradients from the second one's forward on
 TEST_CASE("of a profile activations are unknown and the rest is not", "[model][ddp][memory]") {
   const Workload workload = timed::chain(3, 1ms, 2ms, {4000});
   const StepMemory memory = memory_of(workload, Optimizer::sgd, trained(Strategy::bucketed));
-  CHECK_FALSE(memory.activations);
+  CHECK_FALSE(memory.knows_activations);
   // Parameters, momentum, gradients, buckets, and SGD's gradients with decay.
   CHECK(memory.peak == Bytes{5 * 3 * 4000});
 }
@@ -154,20 +156,20 @@ TEST_CASE("the state of an optimizer that nothing names is unknown where its upd
           "[model][ddp][memory]") {
   Workload workload = timed::chain(3, 1ms, 2ms, {4000});
   const Training training = trained(Strategy::bucketed);
-  CHECK(memory_of(workload, Optimizer::none, training).optimizer == Bytes{});  // there is no update
+  CHECK(memory_of(workload, Optimizer::none, training).knows_optimizer);  // there is no update
   workload.optimizer = 1ms;
   const StepMemory unknown = memory_of(workload, Optimizer::none, training);
-  CHECK_FALSE(unknown.optimizer);
+  CHECK_FALSE(unknown.knows_optimizer);
   CHECK(unknown.peak == Bytes{3 * 3 * 4000});  // parameters, gradients, buckets
-  CHECK(memory_of(workload, Optimizer::sgd, training).optimizer == Bytes{3 * 4000});
+  CHECK(memory_of(workload, Optimizer::sgd, training).most[Holds::optimizer] == Bytes{3 * 4000});
 }
 
 TEST_CASE("ZeRO's hooks share the optimizer's state out", "[model][ddp][memory]") {
   const Workload workload = build(cs336_small, 1);
   Training training = trained(Strategy::bucketed);
-  const Bytes whole = *memory_of(workload, Optimizer::adamw, training).optimizer;
+  const Bytes whole = memory_of(workload, Optimizer::adamw, training).most[Holds::optimizer];
   training.comm_hook.kind = CommHookKind::zero_step;
-  const Bytes shared = *memory_of(workload, Optimizer::adamw, training).optimizer;
+  const Bytes shared = memory_of(workload, Optimizer::adamw, training).most[Holds::optimizer];
   CHECK(shared < whole);
   CHECK(8 * shared >= whole);  // of eight ranks, the one with most
 }
@@ -186,7 +188,9 @@ TEST_CASE("activations of a transformer layer are Megatron's sum", "[model][ddp]
   const auto kept = [&](int layers) {
     const TransformerShape shape{Family::bert, layers, 1024, 4096, 16, 0, 30522, 1024};
     const Workload workload = build_workload("net", shape, size);
-    return memory_of(workload, Optimizer::none, trained(Strategy::none)).activations->count;
+    return memory_of(workload, Optimizer::none, trained(Strategy::none))
+        .most[Holds::activation]
+        .count;
   };
   const double formula = 32.0 * 1024 * 4 * 1024;
   CHECK(static_cast<double>(kept(3) - kept(2)) == Approx(formula).epsilon(0.01));
@@ -229,12 +233,12 @@ TEST_CASE("what is frozen, the batch and workspaces stay beside parameters",
   workload.inputs = Bytes{65'600};
   workload.workspaces = 2 * Bytes{32 << 20};
   const StepMemory memory = memory_of(workload, Optimizer::adamw_fused, training);
-  CHECK(memory.frozen == workload.frozen);
-  CHECK(memory.inputs == workload.inputs);
-  CHECK(memory.workspaces == workload.workspaces);
+  CHECK(memory.most[Holds::frozen] == workload.frozen);
+  CHECK(memory.most[Holds::input] == workload.inputs);
+  CHECK(memory.most[Holds::workspace] == workload.workspaces);
   CHECK(memory.peak == before + Bytes{1'594'613'760 + 65'600 + (64 << 20)});
   // None of it is sent or updated.
-  CHECK(memory.optimizer == 2 * memory.parameters);
+  CHECK(memory.most[Holds::optimizer] == 2 * memory.most[Holds::parameter]);
 }
 
 TEST_CASE("where it is known what is alive at most, that is what a pass holds",
@@ -263,8 +267,8 @@ TEST_CASE("where it is known what is alive at most, that is what a pass holds",
   };
   CHECK(memory().peak == Bytes{48 + 500 + 48});
   CHECK(memory().at == PeakMoment::backward);
-  CHECK(memory().at_peak.working == Bytes{500 - 100});
-  CHECK(memory().activations == Bytes{110});
+  CHECK(memory().at_peak[Holds::working] == Bytes{500 - 100});
+  CHECK(memory().most[Holds::activation] == Bytes{110});
   workload.layers[1].memory[0].forward_peak = Bytes{1000};
   CHECK(memory().peak == Bytes{48 + 1000});
   CHECK(memory().at == PeakMoment::forward);

@@ -110,11 +110,9 @@ inline void in_fields(Schedule::Background v, const Visit<Schedule::Background>&
 }
 inline void in_fields(Schedule v, const Visit<Schedule>& visit) {
   auto& [works, tasks, after, buckets, hooks, passes, logged, ranks, synchronous,
-         collectives_at_once, ranks_without_inputs, background, rounds, hook_state, hook_seed,
-         comm_hook_memory] = v;
+         collectives_at_once, ranks_without_inputs, background, rounds, hook_state, hook_seed] = v;
   in_each(v, visit, works, tasks, after, buckets, hooks, passes, logged, ranks, synchronous,
-          collectives_at_once, ranks_without_inputs, background, rounds, hook_state, hook_seed,
-          comm_hook_memory);
+          collectives_at_once, ranks_without_inputs, background, rounds, hook_state, hook_seed);
 }
 
 template <typename>

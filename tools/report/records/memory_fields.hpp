@@ -21,6 +21,14 @@ inline constexpr Field peak_at =
                "In which part of the step the peak is: forward, backward, reduction (gradients "
                "that are averaged after backward) or "
                "optimizer.");
+inline constexpr Field peak_at_layer =
+    text_field("at_layer", "peak in layer",
+               "The layer whose forward or backward pass is under way at the peak; nothing between "
+               "the passes.");
+inline constexpr Field peak_at_ms = ms_field(
+    "at_ms", "peak at ms",
+    "When the host issues what takes memory to its peak, from the begin of the step; nothing "
+    "of `tune`, whose step is not simulated.");
 inline constexpr Field device_bytes =
     bytes_field("device_bytes", "device", "The memory of the device, all of it.");
 inline constexpr Field parameters_bytes =
@@ -28,7 +36,7 @@ inline constexpr Field parameters_bytes =
 inline constexpr Field module_buffers_bytes =
     bytes_field("module_buffers_bytes", "buffers",
                 "Tensors that modules keep and that are not trained, such as the running means of "
-                "batch norms.");
+                "batch norms; and the copy in which they are sent, if they are.");
 inline constexpr Field frozen_bytes = bytes_field(
     "frozen_bytes", "frozen", "Parameters that are not trained, and tensors that modules hold.");
 inline constexpr Field inputs_bytes = bytes_field(
@@ -37,7 +45,9 @@ inline constexpr Field workspaces_bytes =
     bytes_field("workspaces_bytes", "workspaces", "The workspaces that cuBLAS keeps allocated.");
 inline constexpr Field gradients_bytes =
     bytes_field("gradients_bytes", "gradients",
-                "The memory of the gradients, but for gradients that are views of buckets.");
+                "The memory of the gradients, but for gradients that are views of buckets: at most "
+                "at one time, those among them that are about to be added to earlier ones or to go "
+                "into a bucket.");
 inline constexpr Field buckets_bytes =
     bytes_field("buckets_bytes", "buckets",
                 "The memory of the buckets, into which gradients are copied to be averaged.");
@@ -62,10 +72,12 @@ inline constexpr Field memory_at_peak =
                  "What there is at the peak, which these parts sum to: activations are freed while "
                  "gradients are made, so that all parts above add up to more.");
 
-inline constexpr std::array of_memory{
-    &memory,           &peak_memory_bytes,    &peak_bytes,      &peak_at,      &device_bytes,
-    &parameters_bytes, &module_buffers_bytes, &frozen_bytes,    &inputs_bytes, &workspaces_bytes,
-    &gradients_bytes,  &buckets_bytes,        &optimizer_bytes, &hook_bytes,   &activations_bytes,
-    &working_bytes,    &memory_at_peak};
+inline constexpr std::array of_memory{&memory,          &peak_memory_bytes, &peak_bytes,
+                                      &peak_at,         &peak_at_layer,     &peak_at_ms,
+                                      &device_bytes,    &parameters_bytes,  &module_buffers_bytes,
+                                      &frozen_bytes,    &inputs_bytes,      &workspaces_bytes,
+                                      &gradients_bytes, &buckets_bytes,     &optimizer_bytes,
+                                      &hook_bytes,      &activations_bytes, &working_bytes,
+                                      &memory_at_peak};
 
 }  // namespace ddpsim::fields

@@ -83,7 +83,7 @@ Outcome outcome_of(const Scenario& scenario, const Result& result) {
   std::vector<Field> columns{fields::peak_memory_bytes};
   for (const Field* field : fields::of_throughput) columns.push_back(*field);
   Record record = throughput_record(scenario, result);
-  record.add(fields::peak_memory_bytes, memory_of(scenario, *result.step).peak.count);
+  record.add(fields::peak_memory_bytes, memory_of(scenario, result).peak.count);
   return outcome_of(columns, row_of(columns, record));
 }
 

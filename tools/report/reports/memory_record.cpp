@@ -1,11 +1,12 @@
 #include "tools/report/reports/memory_record.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "model/schedule/variants.hpp"
+#include "model/timeline/memory_times.hpp"
 #include "tools/report/records/memory_fields.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/study/names.hpp"
@@ -17,27 +18,51 @@ double in_gib(Bytes size) {
   return static_cast<double>(size.count) / static_cast<double>(GiB.count);
 }
 
-/// What a rank holds at the peak; the parts sum to it.
-std::vector<std::pair<const Field*, Bytes>> parts_of_peak(const StepMemory& memory) {
-  const PeakParts& peak = memory.at_peak;
-  return {{&fields::parameters_bytes, memory.parameters},
-          {&fields::module_buffers_bytes, memory.module_buffers},
-          {&fields::frozen_bytes, memory.frozen},
-          {&fields::inputs_bytes, memory.inputs},
-          {&fields::workspaces_bytes, memory.workspaces},
-          {&fields::gradients_bytes, peak.gradients},
-          {&fields::buckets_bytes, peak.buckets},
-          {&fields::optimizer_bytes, memory.optimizer.value_or(Bytes{})},
-          {&fields::hook_bytes, peak.comm_hook},
-          {&fields::activations_bytes, peak.activations},
-          {&fields::working_bytes, peak.working}};
+using program::Holds;
+using program::MemoryByKind;
+
+/// A part of what a rank holds, as people know it.
+struct Part {
+  const Field* field;
+  Bytes size;
+};
+
+std::vector<Part> parts_of(const MemoryByKind& memory) {
+  const Bytes sent = memory[Holds::bucket] + memory[Holds::scattered] + memory[Holds::note];
+  return {{&fields::parameters_bytes, memory[Holds::parameter] + memory[Holds::gathered]},
+          {&fields::module_buffers_bytes, memory[Holds::module_buffer]},
+          {&fields::frozen_bytes, memory[Holds::frozen]},
+          {&fields::inputs_bytes, memory[Holds::input]},
+          {&fields::workspaces_bytes, memory[Holds::workspace]},
+          {&fields::gradients_bytes, memory[Holds::gradient]},
+          {&fields::buckets_bytes, sent},
+          {&fields::optimizer_bytes, memory[Holds::optimizer]},
+          {&fields::hook_bytes, memory[Holds::hook]},
+          {&fields::activations_bytes, memory[Holds::activation]},
+          {&fields::working_bytes, memory[Holds::working]}};
+}
+
+/// When the peak is reached, on a rank that has that program; nothing of a step without times.
+FieldValue peak_ms(const Step& step, const StepMemory& memory) {
+  if (step.times.classes.empty()) return {};
+  const auto& kinds = step.job().program_of;
+  const auto rank = static_cast<std::size_t>(std::find(kinds.begin(), kinds.end(), memory.program) -
+                                             kinds.begin());
+  return in_ms(issued_at(step.times.classes[step.times.class_of[rank]], memory.before));
+}
+
+/// "backward of layers.3"
+std::string moment_text(const Scenario& scenario, const StepMemory& memory) {
+  std::string text(name_of(memory.at));
+  if (memory.layer != nobody) text += " of " + scenario.workload.layers[at(memory.layer)].name;
+  return text;
 }
 
 /// "activations and optimizer state unknown"; "" where all is known.
 std::string unknown_text(const StepMemory& memory) {
   std::vector<std::string> unknown;
-  if (!memory.activations) unknown.emplace_back("activations");
-  if (!memory.optimizer) unknown.emplace_back("optimizer state");
+  if (!memory.knows_activations) unknown.emplace_back("activations");
+  if (!memory.knows_optimizer) unknown.emplace_back("optimizer state");
   return unknown.empty() ? "" : enumerated(unknown) + " unknown";
 }
 
@@ -46,9 +71,9 @@ std::string parts_text(const StepMemory& memory) {
   constexpr double least_share = 0.0005;
   std::string text = unknown_text(memory);
   Bytes others;
-  for (const auto& [field, size] : parts_of_peak(memory)) {
-    if (!memory.activations && field == &fields::activations_bytes) continue;
-    if (!memory.optimizer && field == &fields::optimizer_bytes) continue;
+  for (const auto& [field, size] : parts_of(memory.at_peak)) {
+    if (!memory.knows_activations && field == &fields::activations_bytes) continue;
+    if (!memory.knows_optimizer && field == &fields::optimizer_bytes) continue;
     if (static_cast<double>(size.count) < least_share * static_cast<double>(memory.peak.count))
       others += size;
     else
@@ -60,15 +85,12 @@ std::string parts_text(const StepMemory& memory) {
 
 }  // namespace
 
-StepMemory memory_of(const Scenario& scenario, const Training& training, const Schedule& schedule) {
-  return step_memory(scenario.workload, scenario.optimizer, training, schedule);
+StepMemory memory_of(const Scenario& scenario, const Step& step) {
+  return step_memory(scenario.workload, scenario.optimizer, step.training, step.job());
 }
 
-StepMemory memory_of(const Scenario& scenario, const Step& step) {
-  const Schedule& schedule = step.planned->schedule;
-  return step.job().programs.size() > 1
-             ? memory_of(scenario, step.training, schedule_of_rank(schedule, 0))
-             : memory_of(scenario, step.training, schedule);
+StepMemory memory_of(const Scenario& scenario, const Result& result) {
+  return result.memory != nullptr ? *result.memory : memory_of(scenario, *result.step);
 }
 
 FieldValue fits_value(const Scenario& scenario, const StepMemory& memory) {
@@ -78,62 +100,61 @@ FieldValue fits_value(const Scenario& scenario, const StepMemory& memory) {
   return memory.is_whole() ? FieldValue(true) : FieldValue();
 }
 
-Record memory_record(const Scenario& scenario, const StepMemory& memory) {
+Record memory_record(const Scenario& scenario, const Step& step, const StepMemory& memory) {
   const Bytes device = scenario.cluster.device.memory;
   Record record, at_peak;
-  for (const auto& [field, size] : parts_of_peak(memory)) at_peak.add(*field, size.count);
+  for (const auto& [field, size] : parts_of(memory.at_peak)) at_peak.add(*field, size.count);
   record.add(fields::peak_bytes, memory.peak.count)
       .add(fields::peak_at, name_of(memory.at))
-      .add(fields::device_bytes, device > Bytes{} ? FieldValue(device.count) : FieldValue())
-      .add(fields::parameters_bytes, memory.parameters.count)
-      .add(fields::module_buffers_bytes, memory.module_buffers.count)
-      .add(fields::frozen_bytes, memory.frozen.count)
-      .add(fields::inputs_bytes, memory.inputs.count)
-      .add(fields::workspaces_bytes, memory.workspaces.count)
-      .add(fields::gradients_bytes, memory.gradients.count)
-      .add(fields::buckets_bytes, memory.buckets.count)
-      .add(fields::optimizer_bytes,
-           memory.optimizer ? FieldValue(memory.optimizer->count) : FieldValue())
-      .add(fields::hook_bytes, memory.comm_hook.count)
-      .add(fields::activations_bytes,
-           memory.activations ? FieldValue(memory.activations->count) : FieldValue())
-      .add(fields::working_bytes, memory.at_peak.working.count)
-      .add(fields::memory_at_peak, std::move(at_peak));
+      .add(fields::peak_at_layer,
+           memory.layer == nobody ? FieldValue() : scenario.workload.layers[at(memory.layer)].name)
+      .add(fields::peak_at_ms, peak_ms(step, memory))
+      .add(fields::device_bytes, device > Bytes{} ? FieldValue(device.count) : FieldValue());
+  MemoryByKind most = memory.most;
+  most[Holds::working] = memory.at_peak[Holds::working];
+  for (const auto& [field, size] : parts_of(most)) {
+    const bool is_known = (memory.knows_optimizer || field != &fields::optimizer_bytes) &&
+                          (memory.knows_activations || field != &fields::activations_bytes);
+    record.add(*field, is_known ? FieldValue(size.count) : FieldValue());
+  }
+  record.add(fields::memory_at_peak, std::move(at_peak));
   return record;
 }
 
-std::string memory_text(const Scenario& scenario, const std::vector<NamedStep>& steps) {
+std::string memory_text(const Scenario& scenario, const std::vector<Result>& results) {
   StepMemory most;
   std::string name;
-  for (const NamedStep& each : steps) {
-    const StepMemory memory = memory_of(scenario, *each.step);
+  for (const Result& each : results) {
+    const StepMemory memory = memory_of(scenario, each);
     if (!name.empty() && memory.peak <= most.peak) continue;
     most = memory;
-    name = each.name;
+    name = strategy_label(each.step->training);
   }
   const Bytes device = scenario.cluster.device.memory;
   return fmt::format("memory per rank: {}{:.3g} GiB{} ({}, {}): {}",
                      most.is_whole() ? "" : "more than ", in_gib(most.peak),
                      device > Bytes{} ? fmt::format(" of {:.3g}", in_gib(device)) : "", name,
-                     name_of(most.at), parts_text(most));
+                     moment_text(scenario, most), parts_text(most));
 }
 
-std::vector<std::string> memory_warnings(const Scenario& scenario,
-                                         const std::vector<NamedStep>& steps) {
-  std::vector<std::string> warnings;
+std::string memory_warning(const Scenario& scenario, const std::string& name, Bytes peak) {
   const Bytes device = scenario.cluster.device.memory;
-  if (device <= Bytes{}) return warnings;
-  for (const NamedStep& each : steps) {
-    const StepMemory memory = memory_of(scenario, *each.step);
-    if (fits(memory.peak, device)) continue;
-    const bool within = memory.peak <= device;
-    warnings.push_back(fmt::format(
-        "{}: {} {}: it takes {:.3g} GiB of a rank, and {} has {:.3g} GiB{}", scenario.name,
-        each.name, within ? "may not fit" : "does not fit", in_gib(memory.peak),
-        shown_name(scenario.cluster.device.name, "device"), in_gib(device),
-        within ? fmt::format(" (fits is judged with {:g} % and {:.2g} GiB to spare)",
-                             100 * memory_margin, in_gib(context_memory))
-               : ""));
+  if (device <= Bytes{} || fits(peak, device)) return "";
+  const bool within = peak <= device;
+  return fmt::format("{}: {} {}: it takes {:.3g} GiB of a rank, and {} has {:.3g} GiB{}",
+                     scenario.name, name, within ? "may not fit" : "does not fit", in_gib(peak),
+                     shown_name(scenario.cluster.device.name, "device"), in_gib(device),
+                     within ? fmt::format(" (fits is judged with {:g} % and {:.2g} GiB to spare)",
+                                          100 * memory_margin, in_gib(context_memory))
+                            : "");
+}
+
+std::vector<std::string> memory_warnings(const Comparison& run) {
+  std::vector<std::string> warnings;
+  for (std::size_t s = 0; s < run.compared.size(); ++s) {
+    const std::string name = strategy_label(run.compared[s].training);
+    std::string warning = memory_warning(run.scenario, name, run.memories[s].peak);
+    if (!warning.empty()) warnings.push_back(std::move(warning));
   }
   return warnings;
 }

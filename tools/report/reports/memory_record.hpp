@@ -6,24 +6,25 @@
 #include "model/ddp/peak_memory.hpp"
 #include "model/scenario/scenario.hpp"
 #include "tools/report/records/record.hpp"
-#include "tools/study/names.hpp"
+#include "tools/study/comparison.hpp"
 
 namespace ddpsim {
 
-/// What a schedule of `training` takes of each rank's memory.
-StepMemory memory_of(const Scenario& scenario, const Training& training, const Schedule& schedule);
+/// What a step takes of the memory of the rank that takes the most.
 StepMemory memory_of(const Scenario& scenario, const Step& step);
+StepMemory memory_of(const Scenario& scenario, const Result& result);
 
 /// Is the step's memory within the device's, with the margin? Nothing if that is not known.
 FieldValue fits_value(const Scenario& scenario, const StepMemory& memory);
 
-Record memory_record(const Scenario& scenario, const StepMemory& memory);
+Record memory_record(const Scenario& scenario, const Step& step, const StepMemory& memory);
 
 /// A line for people: the most that any of the steps takes, when, and of what it consists.
-std::string memory_text(const Scenario& scenario, const std::vector<NamedStep>& steps);
+std::string memory_text(const Scenario& scenario, const std::vector<Result>& results);
 
+/// A line if the step of that name takes more than the device has; "" if not.
+std::string memory_warning(const Scenario& scenario, const std::string& name, Bytes peak);
 /// A line for each step that takes more than the device has.
-std::vector<std::string> memory_warnings(const Scenario& scenario,
-                                         const std::vector<NamedStep>& steps);
+std::vector<std::string> memory_warnings(const Comparison& run);
 
 }  // namespace ddpsim

@@ -105,12 +105,13 @@ Texts texts_of(const std::vector<Setting>& settings) {
 Record record_without_buckets(const Scenario& scenario, const Result& result) {
   const Schedule& schedule = result.step->planned->schedule;
   const StepMetrics& metrics = result.step->metrics;
+  const StepMemory memory = memory_of(scenario, result);
   Record record = figures_of(result);
   if (!schedule.hook_state.empty())
     record.add(fields::comm_hook, schedule.hook_label())
         .add(fields::comm_hook_ms, in_ms(metrics.comm_hook))
-        .add(fields::comm_hook_memory_bytes, schedule.comm_hook_memory.count);
-  record.add(fields::memory, memory_record(scenario, memory_of(scenario, *result.step)));
+        .add(fields::comm_hook_memory_bytes, memory.most[program::Holds::hook].count);
+  record.add(fields::memory, memory_record(scenario, *result.step, memory));
   return record;
 }
 
@@ -178,7 +179,7 @@ Record run_row(const Comparison& run, const Result& result) {
       .add(fields::num_layers, count_or_nothing(scenario.num_layers))
       .add(fields::world_size, scenario.cluster.ranks())
       .add(fields::scenario, scenario.name)
-      .add(fields::peak_memory_bytes, memory_of(scenario, *result.step).peak.count)
+      .add(fields::peak_memory_bytes, memory_of(scenario, result).peak.count)
       .add(throughput_record(scenario, result))
       .add(band_record(run.knowledge, result.step->metrics, result.none->working(),
                        least_step(scenario)));
@@ -230,7 +231,7 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results,
       scenario.cluster.ranks() > 1
           ? "speedup is how many times as fast as naive it is"
           : "one rank averages with nobody: there is no speedup over naive",
-      memory_text(scenario, steps))});
+      memory_text(scenario, results))});
   page.add(throughput_table(scenario, results));
   page.add(Drawing{[steps](PageWidth width) { return timeline_chart(steps, width); }});
   return page;

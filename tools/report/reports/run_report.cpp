@@ -98,7 +98,7 @@ Page run_page(const Comparison& run, const MoreOfSteps& more) {
 }
 
 std::vector<std::string> run_warnings(const Comparison& run) {
-  std::vector<std::string> warnings = memory_warnings(run.scenario, run.named());
+  std::vector<std::string> warnings = memory_warnings(run);
   for (const Result& result : run.results()) {
     const Record figures = throughput_record(run.scenario, result);
     const FieldValue* hfu = figures.find(fields::hfu);

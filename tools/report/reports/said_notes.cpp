@@ -87,7 +87,7 @@ std::vector<std::string> run_notes(const Comparison& run, const std::string& fil
   add_each_once(notes, long_run_notes(run));
   add_each_once(notes, buffer_notes(run));
   add_each_once(notes, sharing_notes(run));
-  if (memory_warnings(run.scenario, run.named()).size() == run.compared.size())
+  if (memory_warnings(run).size() == run.compared.size())
     if (std::string advice = memory_advice(file, set); !advice.empty())
       add_each_once(notes, {std::move(advice)});
   const bool several_nodes = std::ranges::any_of(curves, [](const ScalingCurve& curve) {

@@ -216,7 +216,7 @@ Record schedule_record(const Scenario& scenario, const Step& step) {
       .add(fields::buckets, buckets_of(scenario, step))
       .add(fields::all_collectives, collectives_of(scenario, step))
       .add(fields::task_count, shown_tasks(step.rank()).size())
-      .add(fields::memory, memory_record(scenario, memory_of(scenario, step)));
+      .add(fields::memory, memory_record(scenario, step, memory_of(scenario, step)));
   return record;
 }
 

@@ -114,7 +114,8 @@ std::string hooks_text(const Comparison& run) {
     return step.training.strategy == Strategy::bucketed;
   };
   std::string text;
-  for (const Step& step : run.compared) {
+  for (std::size_t s = 0; s < run.compared.size(); ++s) {
+    const Step& step = run.compared[s];
     const std::string name = strategy_label(step.training);
     const StepMetrics& metrics = step.metrics;
     if (!step.training.hooks.empty()) {
@@ -132,7 +133,7 @@ std::string hooks_text(const Comparison& run) {
           "memory "
           "besides the buckets\n",
           name, to_string(metrics.wire), metrics.collectives, ms_text(metrics.comm_hook),
-          to_string(step.planned->schedule.comm_hook_memory));
+          to_string(run.memories[s].most[program::Holds::hook]));
   }
   if (run.scenario.training.comm_hook &&
       !std::all_of(run.compared.begin(), run.compared.end(), bucketed))

@@ -76,7 +76,7 @@ Record throughput_record(const Scenario& scenario, const Result& result, Duratio
   found.add(fields::scaling_efficiency, share_of(result.one_rank, step))
       .add(fields::scaling_efficiency_node, share_of(result.one_node, step))
       .add(fields::communication_share, communication_share(step, result.none->step))
-      .add(fields::fits_device, fits_value(scenario, memory_of(scenario, *result.step)));
+      .add(fields::fits_device, fits_value(scenario, memory_of(scenario, result)));
   if (const auto samples = samples_of(scenario, training)) {
     add_rates(found, scenario, seconds, *samples);
     add_cost(found, scenario, seconds, million, samples->samples,
@@ -123,7 +123,7 @@ Table throughput_table(const Scenario& scenario, const std::vector<Result>& resu
   for (const Result& result : results)
     table.add(throughput_record(scenario, result)
                   .add(fields::strategy_in_words, strategy_label(result.step->training))
-                  .add(fields::peak_memory_bytes, memory_of(scenario, *result.step).peak.count));
+                  .add(fields::peak_memory_bytes, memory_of(scenario, result).peak.count));
   drop_equal_hfu(table);
   drop_empty_columns(table);
   if (scenario.price)

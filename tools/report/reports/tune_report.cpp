@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include <fmt/format.h>
 
 #include "model/cost/collective.hpp"
-#include "model/ddp/build_schedule.hpp"
+#include "sim/predict/planned_step.hpp"
 #include "tools/report/records/memory_fields.hpp"
 #include "tools/report/records/ms_text.hpp"
 #include "tools/report/records/throughput_fields.hpp"
@@ -426,8 +427,9 @@ std::string unfit_before_verdict(const Scenario& scenario, const Tuning& tuning)
 }
 
 std::vector<std::string> tune_warnings(const Scenario& scenario, const Tuning& tuning) {
-  const Step step = recommended_step(scenario, tuning);
-  return memory_warnings(scenario, {{"bucketed as recommended", &step}});
+  const std::string warning = memory_warning(scenario, "bucketed as recommended",
+                                             recommended_memory(scenario, tuning).peak);
+  return warning.empty() ? std::vector<std::string>{} : std::vector{warning};
 }
 
 Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions& options,
@@ -478,7 +480,8 @@ Page tune_page(const Scenario& scenario, const Tuning& tuning, const TuneOptions
 Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowledge& knowledge,
                    const std::vector<std::string>& notes) {
   const auto& partition = tuning.best_partition;
-  const StepMemory memory = recommended_memory(scenario, tuning);
+  const Step step = recommended_step(scenario, tuning);
+  const StepMemory memory = memory_of(scenario, step);
   List caps, corners;
   for (const Choice& choice : tuning.caps)
     caps.emplace_back(choice_record(choice).add(fields::highest_cap_bytes, highest_cap_of(choice)));
@@ -521,7 +524,7 @@ Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowled
       .add(fields::regret, tuning.advice.regret)
       .add(fields::corners, std::move(corners))
       .add(fields::fits_device, fits_value(scenario, memory))
-      .add(fields::memory, memory_record(scenario, memory));
+      .add(fields::memory, memory_record(scenario, step, memory));
   return record;
 }
 

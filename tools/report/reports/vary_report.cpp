@@ -151,8 +151,10 @@ std::string name_in_table(const VariedRun& varied, const Training& training) {
   return told ? std::string(name_of(training.strategy)) : short_strategy_label(training);
 }
 
-Record row_record(const VariedRun& varied, const Step& step, const VariedRun& first,
+/// The row of the strategy that is compared at that place.
+Record row_record(const VariedRun& varied, std::size_t place, const VariedRun& first,
                   Duration lasts) {
+  const Step& step = varied.run.compared[place];
   const StepMetrics& metrics = step.metrics;
   const Step* same = step_under(first, step.training.strategy);
   FieldValue against;
@@ -169,7 +171,8 @@ Record row_record(const VariedRun& varied, const Step& step, const VariedRun& fi
       .add(fields::collectives, metrics.collectives)
       .add(fields::wire_bytes, step.job().ranks() > 1 ? metrics.wire.count : 0)
       .add(fields::comm_hook_ms, in_ms(metrics.comm_hook))
-      .add(fields::comm_hook_memory_bytes, step.planned->schedule.comm_hook_memory.count)
+      .add(fields::comm_hook_memory_bytes,
+           varied.run.memories[place].most[program::Holds::hook].count)
       .add(fields::bound, name_of(metrics.bound));
   return row;
 }
@@ -368,7 +371,7 @@ Page varied_page(const Variants& variants, const std::optional<Field>& best) {
       const Step& step = varied.run.compared[s];
       const Duration lasts = lasting(varied, step);
       averages = averages || lasts != step.metrics.step;
-      Record row = row_record(varied, step, runs.front(), lasts);
+      Record row = row_record(varied, s, runs.front(), lasts);
       row.add(keys_record(keys, varied.settings));
       const Result result = varied.run.results()[s];
       row.add(in_the_long_run(run_row(varied.run, result), varied.run, result));
@@ -531,19 +534,16 @@ std::vector<std::string> memory_notes(const Variants& variants, const std::strin
   const VariedRun* least = nullptr;
   Bytes least_peak;
   for (const VariedRun& varied : variants.runs)
-    for (const Step& step : varied.run.compared)
-      if (const Bytes peak = memory_of(varied.run.scenario, step).peak;
-          least == nullptr || peak < least_peak) {
+    for (const StepMemory& memory : varied.run.memories)
+      if (least == nullptr || memory.peak < least_peak) {
         least = &varied;
-        least_peak = peak;
+        least_peak = memory.peak;
       }
   std::size_t steps = 0;
   std::vector<std::string> unfit;
   for (const VariedRun& varied : variants.runs) {
-    const auto named = varied.run.named();
-    steps += named.size();
-    for (std::string& warning : memory_warnings(varied.run.scenario, named))
-      unfit.push_back(std::move(warning));
+    steps += varied.run.compared.size();
+    for (std::string& warning : memory_warnings(varied.run)) unfit.push_back(std::move(warning));
   }
   if (unfit.empty()) return {};
   std::vector<std::string> notes{
