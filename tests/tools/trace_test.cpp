@@ -303,7 +303,7 @@ TEST_CASE("counters tell what is on the links", "[tools][trace]") {
     CAPTURE(result["strategy"]);
     std::map<std::string, std::vector<std::pair<std::int64_t, double>>> values;
     for (const Event& event : of_phase(trace.events, "C"))
-      if (event.json["pid"] == i)
+      if (event.json["pid"] == i && event.name() != "memory")
         values[event.name()].emplace_back(event.start, *event.json["args"].begin());
     if (result["collectives"] == 0) {
       CHECK(values.empty());
@@ -317,6 +317,29 @@ TEST_CASE("counters tell what is on the links", "[tools][trace]") {
     CHECK(sent == Approx(result["wire_bytes"].get<double>()).epsilon(1e-6));
     CHECK(values.at("bytes in flight").back().second == 0);
     for (const auto& [at, bytes] : values.at("bytes in flight")) CHECK(bytes >= 0);
+  }
+}
+
+TEST_CASE("the counter of memory rises to the peak that run tells, when run tells it",
+          "[tools][trace][memory]") {
+  const Traced trace = traced(first_example);
+  const std::size_t each = trace.ranks().size() / trace.run["results"].size();
+  for (std::size_t i = 0; i < trace.ranks().size(); i += each) {
+    const Json& memory = trace.run["results"][i / each]["memory"];
+    double peak = 0, latest = 0;
+    std::int64_t at = 0;
+    for (const Event& event : of_phase(trace.events, "C")) {
+      if (event.json["pid"] != i || event.name() != "memory") continue;
+      double sum = 0;
+      for (const auto& [kind, bytes] : event.json["args"].items()) sum += bytes.get<double>();
+      CHECK(static_cast<double>(event.start) >= latest);
+      latest = static_cast<double>(event.start);
+      if (sum <= peak) continue;
+      peak = sum;
+      at = event.start;
+    }
+    CHECK(peak == memory["peak_bytes"].get<double>());
+    CHECK(static_cast<double>(at) * 1e-9 == Approx(memory["at_ms"].get<double>()));
   }
 }
 

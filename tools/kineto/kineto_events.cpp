@@ -77,6 +77,15 @@ void TraceEvents::counter(int process, std::string_view name, std::string_view u
         microseconds(at), unit, value);
 }
 
+void TraceEvents::counter(int process, std::string_view name, Instant at,
+                          std::span<const std::pair<std::string_view, double>> values) {
+  std::string list;
+  for (const auto& [kind, value] : values)
+    list += fmt::format("{}\"{}\":{}", list.empty() ? "" : ",", kind, value);
+  event(R"("ph":"C","name":"{}","pid":{},"ts":{},"args":{{{}}})", name, process, microseconds(at),
+        list);
+}
+
 void TraceEvents::name_process(int process, std::string_view name, std::string_view labels,
                                int order) {
   event(R"("ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}})", process,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,6 +49,9 @@ class TraceEvents {
             Instant start, TraceRow to, Instant end);
   /// What a counter of a process shows from `at` on.
   void counter(int process, std::string_view name, std::string_view unit, Instant at, double value);
+  /// A counter of several values, each with its name, which are drawn one on top of the other.
+  void counter(int process, std::string_view name, Instant at,
+               std::span<const std::pair<std::string_view, double>> values);
   void name_process(int process, std::string_view name, std::string_view labels, int order);
   void name_thread(TraceRow row, std::string_view name, int order);
 

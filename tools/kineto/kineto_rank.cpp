@@ -49,6 +49,7 @@ void write_rank(TraceEvents& events, const TracedStep& step, std::int64_t& corre
   const std::vector<TracedLaunch> launches = write_host(events, step, correlation);
   write_streams(events, step, launches, correlation);
   write_counters(events, step);
+  write_memory(events, step);
 }
 
 }  // namespace ddpsim

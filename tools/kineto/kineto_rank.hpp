@@ -75,5 +75,7 @@ void write_streams(TraceEvents& events, const TracedStep& step,
 /// Counters of what collectives send: "link use", the rate at which the rank's port sends, and
 /// "bytes in flight", the payload of the collectives under way.
 void write_counters(TraceEvents& events, const TracedStep& step);
+/// A counter "memory" of what the rank holds of its device's memory, by kind, in bytes.
+void write_memory(TraceEvents& events, const TracedStep& step);
 
 }  // namespace ddpsim

@@ -12,6 +12,7 @@
 #include "model/base/printable.hpp"
 #include "model/timeline/metrics.hpp"
 #include "model/timeline/spans.hpp"
+#include "tools/picture/memory_lane.hpp"
 #include "tools/picture/svg.hpp"
 
 namespace ddpsim {
@@ -186,7 +187,7 @@ std::string why_it_waited(const Scenario& scenario, const Step& step, const Rank
 class Timelines {
  public:
   Timelines(const Scenario& scenario, const std::vector<NamedStep>& steps, std::string_view id)
-      : scenario_(scenario), steps_(steps), id_(id) {
+      : scenario_(scenario), steps_(steps), id_(id), memory_(scenario, steps) {
     for (const NamedStep& named : steps)
       end_ = std::max(end_, named.step->times.end.time_since_epoch());
     tick_ = Duration{1000};  // a nanosecond
@@ -200,7 +201,7 @@ class Timelines {
         top += lane.height + lane_gap;
         lanes_.push_back(std::move(lane));
       }
-      top += 8;
+      top = memory_.place(i, top) + 8;
     }
     bottom_ = top;
   }
@@ -231,6 +232,7 @@ class Timelines {
   const Scenario& scenario_;
   const std::vector<NamedStep>& steps_;
   std::string id_;  ///< what it refers to within itself is named by it
+  MemoryLanes memory_;
   Duration end_{}, tick_{};
   Texts names_, details_;
   std::vector<std::int32_t> detail_of_work_;  ///< of the step whose lanes are made; -1: not yet
@@ -541,6 +543,7 @@ std::pair<std::string, double> Timelines::legend() const {
         "<path class=\"copy\" d=\"M0 12h4\" stroke-width=\"10\"/><path class=\"launch\" "
         "d=\"M4 12h4\" stroke-width=\"10\"/><path class=\"collective\" d=\"M8 12h5\" "
         "stroke-width=\"10\"/>");
+  add(MemoryLanes::legend(), MemoryLanes::legend_box());
   return {text, y + legend_row + 8};
 }
 
@@ -589,12 +592,14 @@ std::string Timelines::svg() const {
         "<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"end\" style=\"font-size:11px\">{}"
         "</text>\n",
         coordinate(left - 8), coordinate(lane.top + lane.height / 2 + 4), escaped_xml(lane.label));
+  text += memory_.labels(left - 8);
   text += fmt::format(
       "<svg class=\"bars\" x=\"{}\" y=\"0\" width=\"{}\" height=\"{}\" viewBox=\"0 0 {} {}\" "
       "preserveAspectRatio=\"none\">\n",
       coordinate(left), coordinate(time_width), coordinate(bottom_),
       std::max<std::int64_t>(1, end_ / tick_), coordinate(bottom_));
   for (const Lane& lane : lanes_) text += bars_of(lane);
+  text += memory_.areas(tick_, end_);
   text += "</svg>\n<g class=\"labels\">\n";
   for (const Lane& lane : lanes_) text += labels_of(lane);
   return text + "</g>\n</svg>\n";
