@@ -930,7 +930,10 @@ class Translator {
 
   /// Where the gradient is that the optimizer would take now.
   Slice gradient_now(std::int32_t parameter) {
-    return sent_[at(parameter)] ? slots_[at(parameter)] : where(parameter);
+    const Slice slice = sent_[at(parameter)] ? slots_[at(parameter)] : where(parameter);
+    const std::int32_t bucket = bucket_of_[at(parameter)];
+    return bucket != nobody && slice == slots_[at(parameter)] ? result_of(bucket, parameter)
+                                                              : slice;
   }
 
   /// On the host's threads; of a GPU's output they are two copies, there and back, besides.

@@ -47,7 +47,8 @@ struct RankOfJob {
   /// a rank without inputs clears, and what is done behind a task at no cost.
   bool is_part_of_another(const program::Task& task) const {
     const Work& work = job.works[task.work];
-    return origin_of(task) == program::Origin{} && (work.launches == 0 || work == Work{});
+    const bool is_free = work.operation == Operation::own_kernel && work.launches == 0;
+    return origin_of(task) == program::Origin{} && (is_free || work == Work{});
   }
   /// Does the host stand still before the task that is the program's `index`-th?
   bool host_waits_before(std::size_t index) const {

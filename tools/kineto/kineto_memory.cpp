@@ -7,7 +7,7 @@
 namespace ddpsim {
 
 void write_memory(TraceEvents& events, const TracedStep& step) {
-  const int process = step.schedule.synchronous ? step.where.host : step.where.device;
+  const int process = step.synchronous ? step.where.host : step.where.device;
   std::array<std::pair<std::string_view, double>, shown_memory_kinds.size()> values;
   for (const ShownMemory& each : shown_memory(step.scenario, step.step, at(step.where.like))) {
     for (std::size_t k = 0; k < values.size(); ++k)

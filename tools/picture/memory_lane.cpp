@@ -59,7 +59,7 @@ MemoryLanes::MemoryLanes(const Scenario& scenario, const std::vector<NamedStep>&
     Lane& lane = lanes_.emplace_back();
     lane.memory = shown_memory(scenario, *named.step, 0);
     lane.peak = std::ranges::max_element(lane.memory, {}, &ShownMemory::sum)->sum();
-    lane.end = named.step->timeline.end;
+    lane.end = named.step->times.end;
     highest_ = std::max(highest_, lane.peak);
   }
 }
