@@ -48,6 +48,7 @@ TEST_CASE("schedule prints hooks in firing order and buckets in launch order",
   for (const char* ends : {"4.bias .. 4.weight", "2.bias .. 2.weight", "0.bias .. 0.weight"})
     CHECK_THAT(next(ends), Catch::EndsWith(ends));
   CHECK_THAT(next(" tasks:"), Catch::Contains(" 6 hook,") && Catch::Contains(" 3 all-reduce,"));
+  CHECK_THAT(next("memory per rank: more than "), Catch::Contains("(backward of profile): "));
 }
 
 TEST_CASE("schedule --json says in which order hooks fire and what each bucket holds",

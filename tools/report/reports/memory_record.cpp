@@ -83,6 +83,16 @@ std::string parts_text(const StepMemory& memory) {
   return text + " GiB";
 }
 
+/// `name`: whose it is, and a comma.
+std::string memory_line(const Scenario& scenario, const std::string& name,
+                        const StepMemory& memory) {
+  const Bytes device = scenario.cluster.device.memory;
+  return fmt::format("memory per rank: {}{:.3g} GiB{} ({}{}): {}",
+                     memory.is_whole() ? "" : "more than ", in_gib(memory.peak),
+                     device > Bytes{} ? fmt::format(" of {:.3g}", in_gib(device)) : "", name,
+                     moment_text(scenario, memory), parts_text(memory));
+}
+
 }  // namespace
 
 StepMemory memory_of(const Scenario& scenario, const Step& step) {
@@ -121,6 +131,10 @@ Record memory_record(const Scenario& scenario, const Step& step, const StepMemor
   return record;
 }
 
+std::string memory_text(const Scenario& scenario, const Step& step) {
+  return memory_line(scenario, "", memory_of(scenario, step));
+}
+
 std::string memory_text(const Scenario& scenario, const std::vector<Result>& results) {
   StepMemory most;
   std::string name;
@@ -130,11 +144,7 @@ std::string memory_text(const Scenario& scenario, const std::vector<Result>& res
     most = memory;
     name = strategy_label(each.step->training);
   }
-  const Bytes device = scenario.cluster.device.memory;
-  return fmt::format("memory per rank: {}{:.3g} GiB{} ({}, {}): {}",
-                     most.is_whole() ? "" : "more than ", in_gib(most.peak),
-                     device > Bytes{} ? fmt::format(" of {:.3g}", in_gib(device)) : "", name,
-                     moment_text(scenario, most), parts_text(most));
+  return memory_line(scenario, name + ", ", most);
 }
 
 std::string memory_warning(const Scenario& scenario, const std::string& name, Bytes peak) {

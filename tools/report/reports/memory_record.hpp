@@ -19,7 +19,9 @@ FieldValue fits_value(const Scenario& scenario, const StepMemory& memory);
 
 Record memory_record(const Scenario& scenario, const Step& step, const StepMemory& memory);
 
-/// A line for people: the most that any of the steps takes, when, and of what it consists.
+/// A line for people: the most that a step takes, or any of several does, when, and of what it
+/// consists.
+std::string memory_text(const Scenario& scenario, const Step& step);
 std::string memory_text(const Scenario& scenario, const std::vector<Result>& results);
 
 /// A line if the step of that name takes more than the device has; "" if not.

@@ -201,6 +201,7 @@ Page schedule_page(const Scenario& scenario, const Step& step, bool tasks,
   if (!hooks.empty()) page.add(hooks_table(scenario, hooks));
   if (!step.job().groups.empty()) page.add(buckets_table(scenario, step));
   page.add(Paragraph{task_counts(step)});
+  page.add(Paragraph{memory_text(scenario, step)});
   if (tasks) page.add(tasks_table(scenario, step));
   return page;
 }
