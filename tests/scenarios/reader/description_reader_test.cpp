@@ -154,8 +154,9 @@ TEST_CASE("a description says what its layers keep, and so the memory of a step 
   CHECK(scenario.workload.layers[0].memory[0].gradients == Bytes{4 * (64 * 32 + 64)});
   const Step step = predict(model_of(scenario), scenario.training);
   const StepMemory memory =
-      step_memory(scenario.workload, scenario.optimizer, scenario.training, step.planned->schedule);
-  CHECK(memory.activations == Bytes{4096 + 1024});
+      step_memory(scenario.workload, scenario.optimizer, scenario.training, step.job());
+  CHECK(memory.knows_activations);
+  CHECK(memory.most[program::Holds::activation] == Bytes{4096 + 1024});
   // Of one layer it is not known, and so of none.
   const Scenario unknown = scenario_of(
       scratch, with(13, "  - {name: b, forward: [[0, 2], [1, 3]], backward: [1, 0, 2]}"));
