@@ -112,7 +112,11 @@ class Buffers {
       const bool is_state = buffer.holds == Holds::optimizer;
       if (is_state) stays_[b] = true;
       if (buffer.is_view() || buffer.place == Place::host) continue;
-      if (buffer.life != Life::step && !is_state) continue;
+      // What a comm hook gathered stays for a step that gathers nothing, which only a measurement
+      // has.
+      const bool is_gathered = buffer.holds == Holds::gathered;
+      if (is_gathered) buffer.holds = Holds::hook;
+      if (buffer.life != Life::step && !is_state && !is_gathered) continue;
       const bool may_be_kept =
           buffer.holds == Holds::bucket || (stays_[b] && !is_sparse_gradient(buffer));
       if (may_be_kept && is_kept(buffer.holds, training)) continue;

@@ -73,7 +73,8 @@ HookedBucket::HookedBucket(JobMemory& memory, const Bucket& bucket, std::int32_t
   const auto numbers = [&](const char* name, const CommStep* step, DType of,
                            Life life = Life::step) {
     const Bytes size = (life == Life::job ? ranks : 1) * (step ? step->payload : Bytes{});
-    return memory.add(name, index, Holds::hook, of, size.count / size_of(of).count, life,
+    return memory.add(name, index, life == Life::job ? Holds::gathered : Holds::hook, of,
+                      size.count / size_of(of).count, life,
                       life == Life::job ? Start::zeros : Start::undefined);
   };
   // What all ranks have sent stays for the next step, which may be one without communication.

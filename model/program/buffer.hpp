@@ -21,7 +21,7 @@ enum class Holds : std::uint8_t {
   bucket,
   optimizer,  ///< its state: moments, masters
   activation,
-  gathered,   ///< parameters of a unit from all ranks, as they came
+  gathered,   ///< what all ranks have sent, as it came: parameters of a unit, a comm hook's codes
   scattered,  ///< the input of a reduce-scatter
   hook,       ///< a comm hook's: errors, factors, codes
   module_buffer,

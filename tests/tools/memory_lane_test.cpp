@@ -47,7 +47,7 @@ TEST_CASE("each step's memory is drawn under its streams, as high as the one tha
     const double bottom = lanes.place(s, top);
     CHECK(bottom > top);
     top = bottom + 10;
-    end = std::max(end, run.compared[s].timeline.end);
+    end = std::max(end, run.compared[s].times.end);
   }
   const std::string drawn = lanes.areas(Duration{1000}, end.time_since_epoch());
   CHECK(count_of(drawn, "<g class=\"memory\">") == run.compared.size());
