@@ -96,10 +96,9 @@ HookedBucket::HookedBucket(JobMemory& memory, const Bucket& bucket, std::int32_t
 /// is compressed takes a seed all the same, as torch does. Before PowerSGD starts there is no Q.
 void HookedBucket::begin_factors(Start of_each, const CommStep* pack) {
   const auto begin = [&](std::size_t number, const Slice& inside, Start start) {
-    const Slice made =
-        memory_.add("Q " + std::to_string(number), index_, Holds::hook,
-                    memory_.job.buffers[q_.buffer].type, inside.count,
-                    memory_.job.buffers[q_.buffer].life, start);
+    const Slice made = memory_.add("Q " + std::to_string(number), index_, Holds::hook,
+                                   memory_.job.buffers[q_.buffer].type, inside.count,
+                                   memory_.job.buffers[q_.buffer].life, start);
     memory_.job.buffers[made.buffer].inside = inside;
   };
   for (std::size_t i = 0; i < factors_.size(); ++i) begin(i, factors_[i].q, of_each);

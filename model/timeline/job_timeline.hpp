@@ -43,8 +43,8 @@ struct RankOfJob {
   const program::Origin& origin_of(const program::Task& task) const {
     return job.deed_of(task).origin;
   }
-  /// Is it no task of its own to people? So are the host's wait before a task that it enqueues, what
-  /// a rank without inputs clears, and what is done behind a task at no cost.
+  /// Do people see it as part of another task? So are the host's wait before a task that it
+  /// enqueues, what a rank without inputs clears, and what is done behind a task at no cost.
   bool is_part_of_another(const program::Task& task) const {
     const Work& work = job.works[task.work];
     const bool is_free = work.operation == Operation::own_kernel && work.launches == 0;
