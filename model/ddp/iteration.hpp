@@ -42,7 +42,7 @@ bool averages_models(const Training& training);
 bool before_zero_steps(const Training& training);
 
 /// The first iteration that has the same schedule as `iteration`; 0 where that is any. (That the
-/// logger samples some of them shows between steps only: joined_steps.hpp.)
+/// logger samples some of them shows between steps only: joined_jobs.hpp.)
 int first_like(const Training& training, int iteration);
 
 /// "initial buckets", "steady": what is special about Training::iteration, for people.

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "tools/picture/svg.hpp"
 
@@ -116,17 +115,14 @@ std::string MemoryLanes::labels(double right) const {
   return text;
 }
 
-std::string MemoryLanes::legend_box() {
-  std::string box;
+std::vector<MemoryLanes::Key> MemoryLanes::legend() {
+  std::vector<Key> keys;
   for (std::size_t kind = 0; kind < colours.size(); ++kind)
-    box +=
-        fmt::format("<rect x=\"{}\" y=\"7\" width=\"2\" height=\"10\" style=\"fill:var(--{})\"/>",
-                    2 * kind, colours[kind]);
-  return box;
-}
-
-std::string MemoryLanes::legend() {
-  return fmt::format("memory, from below: {}", fmt::join(shown_memory_kinds, ", "));
+    keys.push_back(
+        {fmt::format("{}{}", kind == 0 ? "memory, from below: " : "", shown_memory_kinds[kind]),
+         fmt::format("<rect y=\"7\" width=\"13\" height=\"10\" style=\"fill:var(--{})\"/>",
+                     colours[kind])});
+  return keys;
 }
 
 }  // namespace ddpsim

@@ -22,9 +22,11 @@ class MemoryLanes {
   std::string areas(Duration tick, Duration all) const;
   /// What stands before the lanes, to the left of `right`.
   std::string labels(double right) const;
-  /// What the colours mean, for a legend: a box, and words for it.
-  static std::string legend_box();
-  static std::string legend();
+  /// What the colours mean, for a legend: of each kind, from below, words and a box.
+  struct Key {
+    std::string words, box;
+  };
+  static std::vector<Key> legend();
 
  private:
   struct Lane {

@@ -543,7 +543,7 @@ std::pair<std::string, double> Timelines::legend() const {
         "<path class=\"copy\" d=\"M0 12h4\" stroke-width=\"10\"/><path class=\"launch\" "
         "d=\"M4 12h4\" stroke-width=\"10\"/><path class=\"collective\" d=\"M8 12h5\" "
         "stroke-width=\"10\"/>");
-  add(MemoryLanes::legend(), MemoryLanes::legend_box());
+  for (const auto& [words, box] : MemoryLanes::legend()) add(words, box);
   return {text, y + legend_row + 8};
 }
 
