@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -466,9 +467,38 @@ class UpdateMemory {
   std::uint32_t first_ = never, end_ = 0;
 };
 
+/// PyTorch makes a tensor of what all codes say; ranks put it in the bucket at once.
+void give_results_memory(Job& job) {
+  std::map<BufferId, BufferId> results;  // [of the data] its result
+  const auto move_to_result = [&](Slice& slice) {
+    if (const auto found = results.find(slice.buffer); found != results.end())
+      slice.buffer = found->second;
+  };
+  for (Deed& deed : job.own.deeds) {
+    if (auto* made = std::get_if<Dequantize>(&deed.action)) {
+      if (!results.contains(made->to.buffer)) {
+        Buffer result = job.buffers[made->to.buffer];
+        result.holds = Holds::hook;
+        result.life = Life::step;
+        result.start = Start::undefined;
+        results[made->to.buffer] = static_cast<BufferId>(job.buffers.size());
+        job.buffers.push_back(result);
+      }
+      move_to_result(made->to);
+    } else if (auto* copied = std::get_if<Scale>(&deed.action)) {
+      if (copied->from.buffer != copied->to.buffer && deed.origin.label == 0 &&
+          !results.contains(copied->to.buffer))
+        move_to_result(copied->from);
+    } else if (auto* widened = std::get_if<Cast>(&deed.action)) {
+      if (!results.contains(widened->to.buffer)) move_to_result(widened->from);
+    }
+  }
+}
+
 }  // namespace
 
 Job with_memory(Job job, const Workload& workload, Optimizer optimizer, const Training& training) {
+  give_results_memory(job);
   Buffers buffers(job, workload, training);
   for (Program& program : job.programs) {
     ProgramMemory memory(job, program, buffers);

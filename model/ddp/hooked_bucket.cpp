@@ -86,8 +86,6 @@ HookedBucket::HookedBucket(JobMemory& memory, const Bucket& bucket, std::int32_t
       one_and_all("scales", "all scales", CommAction::gather_scales, DType::fp32);
   std::tie(codes_, all_codes_) = one_and_all("codes", "all codes", CommAction::gather_codes, bytes);
   std::tie(pairs_, all_pairs_) = one_and_all("pairs", "all pairs", CommAction::gather_pairs, bytes);
-  if (has(CommAction::dequantize) != nullptr)
-    result_ = like_data("result", Life::step, Start::undefined);
   const CommStep* payload = has(CommAction::plugin_reduce);
   payload_ = numbers("payload", payload, payload ? payload->type : DType::fp32);
 }
@@ -106,11 +104,6 @@ void HookedBucket::begin_factors(Start of_each, const CommStep* pack) {
     begin(0, {q_.buffer, nowhere, 0, 0}, Start::random);
 }
 
-Slice HookedBucket::result_of(std::int32_t tensor) const {
-  const Slice& slot = slots_[at(tensor)];
-  return {data_.buffer, nowhere, slot.begin, slot.count};
-}
-
 const LowRank& HookedBucket::matrix_of(const CommStep& step) const {
   for (const LowRank& matrix : steps_.low_rank)
     if (matrix.tensor == step.tensor) return matrix;
@@ -122,7 +115,9 @@ const HookedBucket::Factors& HookedBucket::factors_of(const CommStep& step) cons
 }
 
 Slice HookedBucket::matrix_in_data(const CommStep& step) const {
-  return step.tensor == nobody ? data_ : result_of(step.tensor);
+  if (step.tensor == nobody) return data_;
+  const Slice& slot = slots_[at(step.tensor)];
+  return {data_.buffer, nowhere, slot.begin, slot.count};
 }
 
 std::vector<Slice> HookedBucket::uncompressed() const {
@@ -231,7 +226,6 @@ Action HookedBucket::action_of(const CommStep& step) {
     case CommAction::quantize:
       return Quantize{.codes = codes_, .scales = scales_, .from = data_, .channel = step.channel};
     case CommAction::dequantize:
-      data_ = result_;
       return Dequantize{.to = data_,
                         .codes = all_codes_,
                         .scales = all_scales_,

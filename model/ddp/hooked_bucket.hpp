@@ -30,9 +30,6 @@ class HookedBucket {
   Ends ends_of(const CommStep& step) const;
   /// The kind of a collective, and what it does to what it brings.
   static Collective collective_of(const CommStep& step);
-  /// Where the gradient at that position lies once all steps are done: in the bucket, or in a
-  /// result of the hook's own.
-  Slice result_of(std::int32_t tensor) const;
   /// The optimizer's step for this bucket.
   void set_update(const Update& update) { update_ = update; }
   /// The communicator whose groups have so many ranks each.
@@ -59,7 +56,7 @@ class HookedBucket {
   std::map<int, std::int16_t> groups_;  ///< by the number of ranks
   int ranks_;
   Slice narrow_, square_, error_, input_, small_, p_, q_, scales_, all_scales_, codes_, all_codes_,
-      result_, pairs_, all_pairs_, payload_;
+      pairs_, all_pairs_, payload_;
   std::vector<Factors> factors_;  ///< [of Bucket::low_rank]
 };
 

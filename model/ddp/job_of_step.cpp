@@ -761,16 +761,7 @@ class Translator {
     }
     where_[at(task.parameter)] = gradient(task.parameter);
     sent_[at(task.parameter)] = false;
-    return Scale{.to = gradient(task.parameter), .from = result_of(task.bucket, task.parameter)};
-  }
-
-  /// Where the averaged gradient lies: in its bucket, or where a comm hook leaves it.
-  Slice result_of(std::int32_t bucket, std::int32_t parameter) const {
-    const auto& hooked = hooked_[at(bucket)];
-    if (!hooked) return slots_[at(parameter)];
-    const auto& members = schedule_.buckets[at(bucket)].parameters;
-    const auto place = std::ranges::find(members, parameter) - members.begin();
-    return hooked->result_of(static_cast<std::int32_t>(place));
+    return Scale{.to = gradient(task.parameter), .from = slots_[at(task.parameter)]};
   }
 
   /// All parameters, as a wrapper that averages models has them.
@@ -930,10 +921,7 @@ class Translator {
 
   /// Where the gradient is that the optimizer would take now.
   Slice gradient_now(std::int32_t parameter) {
-    const Slice slice = sent_[at(parameter)] ? slots_[at(parameter)] : where(parameter);
-    const std::int32_t bucket = bucket_of_[at(parameter)];
-    return bucket != nobody && slice == slots_[at(parameter)] ? result_of(bucket, parameter)
-                                                              : slice;
+    return sent_[at(parameter)] ? slots_[at(parameter)] : where(parameter);
   }
 
   /// On the host's threads; of a GPU's output they are two copies, there and back, besides.
