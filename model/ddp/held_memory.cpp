@@ -467,7 +467,9 @@ class UpdateMemory {
   std::uint32_t first_ = never, end_ = 0;
 };
 
-/// PyTorch makes a tensor of what all codes say; ranks put it in the bucket at once.
+/// PyTorch makes a tensor of what all codes say, from which gradients are copied; ranks put it in
+/// the comm hook's data at once. Here it has memory of its own, and what is copied or widened out
+/// of those data behind it comes from there, but for the hook's own steps in a later micro-batch.
 void give_results_memory(Job& job) {
   std::map<BufferId, BufferId> results;  // [of the data] its result
   const auto move_to_result = [&](Slice& slice) {
