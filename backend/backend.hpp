@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "model/program/job.hpp"
-#include "model/schedule/schedule.hpp"
 #include "model/timeline/timeline.hpp"
 #include "model/workload/optimizer.hpp"
 #include "model/workload/workload.hpp"
@@ -31,7 +30,7 @@ struct RunOptions {
   double compute = 1;
   /// The host thread sleeps for so long before the task `pause_before`. On synchronous devices.
   Duration pause{};
-  std::uint32_t pause_before = 0;
+  std::uint32_t pause_before = 0;  ///< of this rank's program
 };
 
 /// What a rank really handed to collectives in a step.
@@ -46,7 +45,7 @@ struct Sent {
 
 /// A step as one rank saw it.
 struct RankRun {
-  std::uint64_t fingerprint = 0;  ///< of the job or schedule that this rank executed
+  std::uint64_t fingerprint = 0;  ///< of the job that this rank executed
   std::vector<TaskTimes> times;   ///< [task], on rank 0's clock; see Backend::run
   Duration computed{};            ///< from the start to the end of the last round's last task
   Duration background_begun{};    ///< when the last rank arrived at the first background all-reduce
@@ -57,8 +56,7 @@ struct RankRun {
   int background_ended = 0;  ///< background all-reduces that had ended when this rank had computed
 };
 
-/// One rank of a running job on real devices: it executes the very step that is simulated, as a
-/// job, or, on GPUs, as a schedule.
+/// One rank of a running job on real devices: it executes the very job that is simulated.
 ///
 /// To implementers. An object belongs to one thread, the rank's host thread, which makes every
 /// call; threads and streams of its own are its business and have ended when the destructor
@@ -69,8 +67,8 @@ struct RankRun {
 /// header.
 ///
 /// Synchronous devices (CPUs) run kernels on the host thread, which blocks in `wait` tasks; on
-/// asynchronous ones (GPUs) the host thread enqueues in schedule order and every other dependency
-/// is an event between streams.
+/// asynchronous ones (GPUs) the host thread enqueues in the program's order and every other
+/// dependency is an event between streams.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -93,26 +91,15 @@ class Backend {
   /// Throws std::invalid_argument for a number format the device lacks.
   virtual void load(const Workload& workload, Optimizer optimizer) = 0;
 
-  /// What it runs: jobs, or schedules.
-  virtual bool runs_jobs() const { return false; }
-
-  /// One step, or as many as its programs have rounds (then times are of the last). All ranks start
-  /// at the same instant, which is the zero of the times; returns when everything of this rank has
-  /// ended. For an all-reduce, `enqueued` is when the host was done issuing it, `start` when the
-  /// last rank arrived, `end` when this rank had the result. Outside the timed part the ranks tell
-  /// each other when they arrived. Throws std::invalid_argument for a step that it cannot run, and
-  /// std::logic_error if it runs the other kind.
-  ///
-  /// Of a job, times are those of the tasks of this rank's program, of which `pause_before` is one.
-  virtual RankRun run(const Schedule&, const RunOptions& = {}) {
-    throw std::logic_error("this backend runs jobs, and no schedules");
-  }
-  virtual RankRun run(const program::Job&, const RunOptions& = {}) {
-    throw std::logic_error("this backend runs schedules, and no jobs");
-  }
-  /// Why a backend that runs jobs cannot run this one, in one line that names the first task it
-  /// cannot do; empty: it can.
-  virtual std::string refusal(const program::Job&) const { return ""; }
+  /// One step, or as many as its programs have rounds (then times are of the last); times are those
+  /// of the tasks of this rank's program. All ranks start at the same instant, which is the zero of
+  /// the times; returns when everything of this rank has ended. For an all-reduce, `enqueued` is
+  /// when the host was done issuing it, `start` when the last rank arrived, `end` when this rank had
+  /// the result. Outside the timed part the ranks tell each other when they arrived. Throws
+  /// std::invalid_argument for a job that it cannot run.
+  virtual RankRun run(const program::Job& job, const RunOptions& options = {}) = 0;
+  /// Why it cannot run this job, in one line that names the first task it cannot do; empty: it can.
+  virtual std::string refusal(const program::Job& job) const = 0;
 
   /// From now on all-reduces take at most so many of the device's channels (NCCL's thread blocks);
   /// 0: as many as the library likes. False: the device has none to choose.

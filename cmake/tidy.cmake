@@ -18,7 +18,7 @@ function(ddpsim_tidy)
   # for each instruction set, by flags that name it.
   list(FILTER sources EXCLUDE REGEX "/backend/cpu/(float16|gemm_variant)\\.cpp$")
   if(NOT DDPSIM_NCCL_BACKEND)
-    list(FILTER sources EXCLUDE REGEX "/backend/nccl/calls/")
+    list(FILTER sources EXCLUDE REGEX "/backend/device/cuda/calls/")
   endif()
   set(stamps)
   foreach(source IN LISTS sources)

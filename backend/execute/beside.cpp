@@ -43,10 +43,6 @@ std::string refusal_of_beside(const Job& job) {
   return "";
 }
 
-void Beside::begin(std::size_t queue) {
-  link_.threads().submit([this] { repeat(); }, queue);
-}
-
 void Beside::repeat() {
   while (!another_has_)
     for (const Task& task : job_.beside->tasks) {
@@ -65,7 +61,8 @@ void Beside::collect(const Collective& collective, bool is_last) {
   const std::uint32_t tag =
       static_cast<std::uint32_t>(collective.communicator) << 16 | (issued_++ & 0xFFFF);
   const Instant arrival = link_.now();
-  link_.run(collective, {{*member.group, member.place}, values, values, {}, tag});
+  link_.run(collective,
+            {.group = {*member.group, member.place}, .from = values, .to = values, .tag = tag});
   spans_.emplace_back(arrival, link_.now());
   if (is_last) another_has_ = ended > 0;
 }

@@ -22,13 +22,12 @@ std::string refusal_of_beside(const program::Job& job);
 /// number of what its last all-reduce adds up says how many ranks have ended.
 class Beside {
  public:
-  /// All outlive this object, and it outlives what `begin` hands to the link's threads.
+  /// All must outlive this object. The job has a program beside.
   Beside(const program::Job& job, const Memory& memory, Link& link)
       : job_(job), memory_(memory), link_(link) {}
 
-  /// Nothing of the kind: the rest is not called.
-  bool is_empty() const { return !job_.beside; }
-  void begin(std::size_t queue);
+  /// What the thread does.
+  void repeat();
   /// This rank has ended its program.
   void computed() { computed_ = true; }
 
@@ -39,7 +38,6 @@ class Beside {
   void report(std::span<const Instant> last, RankRun& run) const;
 
  private:
-  void repeat();
   void collect(const program::Collective& collective, bool is_last);
   bool pauses() const;
 

@@ -24,19 +24,21 @@ struct Doing {
 
 /// What a rank computes with, and moves memory.
 ///
-/// To implementers. Tasks on the host's stream are done on the host thread, those of other streams
-/// on threads beside it, several at a time; no two tasks at a time work on the same memory.
-class Device : public Drawing {
+/// To implementers. `run` is called where the rank's Streams have it: on the host thread, or on
+/// threads beside it, several at a time. No two tasks at a time work on the same memory.
+class Device : public Storage {
  public:
   /// Why it cannot do what the task says; empty: it can. Not asked of waits and communication.
   virtual std::string refusal(const program::Job& job, const program::Task& task) const = 0;
+  /// Why it has no such memory; empty: it has.
+  virtual std::string refusal(const program::Buffer& buffer) const = 0;
   /// A job begins, `job.programs[program]` of which is this rank's.
   virtual void begin(const program::Job& job, std::size_t program) = 0;
   /// A round of the program begins.
   virtual void begin_round() = 0;
   virtual void run(const Doing& doing) = 0;
   /// 16-bit values that became infinite or NaN since the last call, though what they were made from
-  /// was finite.
+  /// was finite; 0 where nobody counts them.
   virtual std::int64_t overflows() = 0;
 };
 

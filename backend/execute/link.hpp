@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend/execute/piece.hpp"
-#include "backend/execute/stream_threads.hpp"
+#include "backend/execute/streams.hpp"
 #include "model/base/quantity.hpp"
 #include "model/program/action.hpp"
 
@@ -27,15 +27,17 @@ struct Exchange {
   /// [place] elements of each rank; empty: they have equally many, or, where `from` is `to`, parts
   /// of ceil(elements / ranks), the last ones shorter or empty.
   std::vector<std::int64_t> counts{};
-  std::uint32_t tag = 0;  ///< the same on all ranks, another for what is under way together
+  std::uint32_t tag = 0;          ///< the same on all ranks, another for what is under way together
+  std::int16_t communicator = 0;  ///< of the job, whose group it is
+  std::uint8_t stream = 0;        ///< of the job, that it stands on
 };
 
 /// How a rank speaks to the others.
 ///
-/// To implementers. The host thread calls `start_together`, `meet`, `latest` and `disconnect`;
-/// what exchanges memory is called on the threads beside it, several at a time, in one order by all
-/// members of a group. A rank that is gone, or silent for the job's timeout, ends every call on all
-/// others with a DeviceError of one line.
+/// To implementers. The host thread calls `begin`, `start_together`, `meet`, `latest` and
+/// `disconnect`; what exchanges memory is called where the rank's Streams have it, in one order by
+/// all members of a group. A rank that is gone, or silent for the job's timeout, ends every call on
+/// all others with a DeviceError of one line, then or in a later call.
 class Link {
  public:
   virtual ~Link() = default;
@@ -43,13 +45,13 @@ class Link {
   /// Why it cannot exchange numbers of this type so; empty: it can.
   virtual std::string refusal(const program::Action& action, DType type) const = 0;
 
+  /// A run begins: makes what its collectives need. May communicate.
+  virtual void begin(const Running& running) { static_cast<void>(running); }
   virtual void run(const program::Collective& collective, const Exchange& exchange) = 0;
   /// Between this rank and another, by its place in the group.
   virtual void send(std::int32_t peer, const Exchange& exchange) = 0;
   virtual void receive(std::int32_t peer, const Exchange& exchange) = 0;
 
-  /// The threads beside the host's, which alone may communicate.
-  virtual StreamThreads& threads() = 0;
   /// Returns on all ranks at one instant, which is from then on the zero of `now`.
   virtual void start_together() = 0;
   virtual Instant now() const = 0;

@@ -1,14 +1,9 @@
 #include "backend/execute/memory.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <new>
 #include <stdexcept>
 
 #include <fmt/format.h>
-
-#include "backend/device_error.hpp"
-#include "backend/execute/start_values.hpp"
 
 namespace ddpsim::execute {
 
@@ -22,8 +17,8 @@ using program::Start;
 
 namespace {
 
-std::size_t bytes_of(const Buffer& buffer) {
-  return static_cast<std::size_t>(buffer.elements * size_of(buffer.type).count);
+Bytes bytes_of(const Buffer& buffer) {
+  return buffer.elements * size_of(buffer.type);
 }
 
 }  // namespace
@@ -41,6 +36,10 @@ void Memory::forget() {
   buffers_.clear();
 }
 
+void Memory::forget(Holds what) {
+  std::erase_if(contents_, [what](const auto& each) { return std::get<0>(each.first) == what; });
+}
+
 void Memory::check_size(const Job& job) const {
   std::int64_t left = most_;
   for (const Buffer& buffer : job.buffers) {
@@ -54,38 +53,40 @@ void Memory::check_size(const Job& job) const {
   }
 }
 
-void Memory::arrange(const Job& job, Drawing& drawing) {
+void Memory::arrange(const Job& job, Storage& storage) {
   check_size(job);
   members_.clear();
   for (const program::Communicator& communicator : job.communicators)
     members_.push_back(program::membership(communicator, rank_));
   buffers_.assign(job.buffers.size(), {});
-  make_own(job);
+  make_own(job, storage);
   make_views(job);
-  begin_contents(job, drawing);
+  begin_contents(job, storage);
 }
 
-/// Takes what the jobs before left, and allocates the rest. What only an earlier step needed goes.
-void Memory::make_own(const Job& job) {
-  std::multimap<Identity, std::unique_ptr<std::byte[]>> used;
+/// Takes what the jobs before left, lets go what only an earlier step needed, and allocates the
+/// rest.
+void Memory::make_own(const Job& job, Storage& storage) {
+  std::multimap<Identity, std::shared_ptr<std::byte>> used;
+  const auto use = [&](BufferId id, auto store) {
+    const Buffer& buffer = job.buffers[id];
+    buffers_[id] = {buffer.type, store.get(), buffer.elements};
+    used.emplace(identity_of(job, buffer), std::move(store));
+  };
+  std::vector<BufferId> is_missing;
   for (BufferId id = 0; id < job.buffers.size(); ++id) {
     const Buffer& buffer = job.buffers[id];
     if (buffer.is_view() || buffer.elements == 0) continue;
     auto store = stores_.extract(identity_of(job, buffer));
-    if (store.empty()) {
-      std::unique_ptr<std::byte[]> made(new (std::nothrow) std::byte[bytes_of(buffer)]());
-      if (!made)
-        throw DeviceError(
-            fmt::format("there is no memory for a buffer of {} bytes", bytes_of(buffer)));
-      buffers_[id] = {buffer.type, made.get(), buffer.elements};
-      used.emplace(identity_of(job, buffer), std::move(made));
-    } else {
-      buffers_[id] = {buffer.type, store.mapped().get(), buffer.elements};
-      used.insert(std::move(store));
-    }
+    if (store.empty())
+      is_missing.push_back(id);
+    else
+      use(id, std::move(store.mapped()));
   }
   std::erase_if(stores_,
                 [](const auto& store) { return std::get<Life>(store.first) != Life::job; });
+  for (const BufferId id : is_missing)
+    use(id, storage.allocate(bytes_of(job.buffers[id]), program::name_of(job.buffers[id].holds)));
   stores_.merge(used);
 }
 
@@ -108,25 +109,43 @@ bool Memory::is_in_all_groups(const Job& job, BufferId view) const {
 
 /// Contents that stay move to where they lie now; all others begin as they should. Views come last:
 /// they say more than what they lie in.
-void Memory::begin_contents(const Job& job, Drawing& drawing) {
-  StartValues values(job, drawing);
+void Memory::begin_contents(const Job& job, Storage& storage) {
+  std::vector<Beginning> parameters;
   for (const bool views : {false, true})
-    for (BufferId id = 0; id < job.buffers.size(); ++id)
-      if (job.buffers[id].is_view() == views) begin_content(job, id, values);
+    for (BufferId id = 0; id < job.buffers.size(); ++id) {
+      const Buffer& buffer = job.buffers[id];
+      const Piece piece = buffers_[id];
+      if (buffer.is_view() != views || continues(job, id, storage)) continue;
+      switch (buffer.start) {
+        case Start::undefined:
+          break;
+        case Start::zeros:
+          storage.clear(piece);
+          break;
+        case Start::parameters:
+          parameters.push_back({id, piece});
+          break;
+        case Start::random:
+          storage.draw(job, buffer.is_view() ? buffer.inside.buffer : id, piece,
+                       !buffer.is_view() || buffer.inside.begin == 0);
+          break;
+      }
+    }
+  if (!parameters.empty()) storage.put_parameters(job, parameters);
 }
 
-void Memory::begin_content(const Job& job, BufferId id, StartValues& values) {
+/// Need nothing be put there, for its contents stay or it says nothing?
+bool Memory::continues(const Job& job, BufferId id, Storage& storage) {
   const Buffer& buffer = job.buffers[id];
   const Piece piece = buffers_[id];
-  if (buffer.is_view() && buffer.start == Start::undefined) return;
-  if (piece.empty() && buffer.start != Start::random) return;
-  if (buffer.life != Life::job) return values.put(id, piece);
+  if (buffer.is_view() && buffer.start == Start::undefined) return true;
+  if (piece.empty() && buffer.start != Start::random) return true;
+  if (buffer.life != Life::job) return false;
   const auto [known, is_new] = contents_.try_emplace(identity_of(job, buffer), piece);
-  if (is_new)
-    values.put(id, piece);
-  else if (known->second.data != piece.data)
-    std::memmove(piece.data, known->second.data, bytes_of(buffer));
+  if (is_new) return false;
+  if (known->second.data != piece.data) storage.copy(piece, known->second);
   known->second = piece;
+  return true;
 }
 
 Piece Memory::piece(const Slice& slice) const {

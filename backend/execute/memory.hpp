@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -12,19 +14,33 @@
 
 namespace ddpsim::execute {
 
-class StartValues;
+/// A buffer that begins as its start says, and where it lies.
+struct Beginning {
+  program::BufferId buffer = program::no_buffer;
+  Piece piece{};
+};
 
-/// Who draws the random numbers that buffers begin with.
-class Drawing {
+/// What the buffers of a rank lie in, and what they hold before any task has written them.
+///
+/// To implementers. All of this is done before the tasks of the next job begin.
+class Storage {
  public:
-  virtual ~Drawing() = default;
+  virtual ~Storage() = default;
+  /// Memory of so many bytes, all zero, for `what` (for people). Throws DeviceError if there is
+  /// none.
+  virtual std::shared_ptr<std::byte> allocate(Bytes size, std::string_view what) = 0;
+  virtual void clear(const Piece& piece) = 0;
+  /// As many bytes; both may lie in one piece of memory.
+  virtual void copy(const Piece& to, const Piece& from) = 0;
+  /// Random numbers, the same on all ranks: what these parameters begin with.
+  virtual void put_parameters(const program::Job& job, std::span<const Beginning> parameters) = 0;
   /// As a Draw for that buffer; an empty piece: a seed is taken all the same.
   virtual void draw(const program::Job& job, program::BufferId buffer, const Piece& piece,
                     bool fresh) = 0;
 };
 
-/// The memory of one rank, on the host: each buffer of a job that is no view has its own, views lie
-/// in theirs. Memory of life `held` is there all along.
+/// The memory of one rank: each buffer of a job that is no view has its own, views lie in theirs.
+/// Memory of life `held` is there all along.
 ///
 /// Contents of life `job` stay: a buffer that any job since `forget` had too (that is equal in what
 /// it holds, index, name, elements and type) begins with what that one ended with, wherever it
@@ -37,9 +53,11 @@ class Memory {
 
   /// Makes the buffers of the job, which has been checked. Throws std::invalid_argument, before
   /// anything changes, if they would take more than there is.
-  void arrange(const program::Job& job, Drawing& drawing);
+  void arrange(const program::Job& job, Storage& storage);
   /// No buffer has a predecessor any longer.
   void forget();
+  /// No buffer has one that holds this.
+  void forget(program::Holds what);
 
   /// Where a slice of the job that was arranged lies.
   Piece piece(const program::Slice& slice) const;
@@ -56,16 +74,16 @@ class Memory {
   static Identity identity_of(const program::Job& job, const program::Buffer& buffer);
 
   void check_size(const program::Job& job) const;
-  void make_own(const program::Job& job);
+  void make_own(const program::Job& job, Storage& storage);
   void make_views(const program::Job& job);
-  void begin_contents(const program::Job& job, Drawing& drawing);
-  void begin_content(const program::Job& job, program::BufferId id, StartValues& values);
+  void begin_contents(const program::Job& job, Storage& storage);
+  bool continues(const program::Job& job, program::BufferId id, Storage& storage);
   bool is_in_all_groups(const program::Job& job, program::BufferId view) const;
 
   std::int32_t rank_;
   std::int64_t most_;
   /// Memory by what it is for; of one identity several, where a job has equal buffers.
-  std::multimap<Identity, std::unique_ptr<std::byte[]>> stores_;
+  std::multimap<Identity, std::shared_ptr<std::byte>> stores_;
   std::map<Identity, Piece> contents_;        ///< where they lie; of life `job`
   std::vector<Piece> buffers_;                ///< [buffer] whole
   std::vector<program::Membership> members_;  ///< [communicator]

@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include "backend/execute/beside.hpp"
 #include "model/program/operands.hpp"
 #include "model/program/text.hpp"
 
@@ -25,9 +24,7 @@ using program::Task;
 
 namespace {
 
-constexpr int most_threads = 64;  // beside the host's
-
-std::string refusal_of_buffers(const Job& job) {
+std::string refusal_of_buffers(const Job& job, const Device& device) {
   std::set<std::tuple<program::Holds, std::int32_t, std::int16_t, std::int64_t, DType>> kept;
   for (program::BufferId id = 0; id < job.buffers.size(); ++id) {
     const Buffer& buffer = job.buffers[id];
@@ -42,8 +39,8 @@ std::string refusal_of_buffers(const Job& job) {
     if (buffer.is_view() && buffer.life == Life::job &&
         job.buffers[buffer.inside.buffer].life != Life::job)
       return says("stays for the next job, and what it lies in does not");
-    if (buffer.start == Start::parameters && buffer.type != DType::fp32)
-      return says("holds parameters that are not fp32");
+    if (const std::string why = device.refusal(buffer); !why.empty())
+      return fmt::format("{}: {}", says("cannot be there"), why);
     if (buffer.start == Start::random && buffer.type != DType::fp32 && buffer.type != DType::fp16 &&
         buffer.type != DType::bf16)
       return says("would begin with random numbers of a format that is not drawn");
@@ -57,11 +54,6 @@ std::string refusal_of_buffers(const Job& job) {
 }
 
 std::string refusal_of_streams(const Job& job) {
-  int threads = 0;
-  for (const program::Stream& stream : job.streams) threads += stream.lanes;
-  if (threads > most_threads)
-    return fmt::format("the streams have {} lanes, and a rank at most {} threads", threads,
-                       most_threads);
   for (const program::Communicator& communicator : job.communicators)
     if (communicator.at_once == 0)
       return fmt::format("communicator {} has no collective at a time", communicator.name);
@@ -114,8 +106,23 @@ class Overlaps {
   std::int32_t rank_ = nobody;
 };
 
+std::string refusal_of_reduction(const program::Collective& collective) {
+  using program::Collectives, program::Reduction;
+  const bool adds =
+      collective.what == Collectives::all_reduce || collective.what == Collectives::reduce_scatter;
+  if (adds && collective.reduction == Reduction::none) return "it does not say what to reduce by";
+  if (!adds && collective.reduction != Reduction::none &&
+      collective.what != Collectives::all_gather)
+    return "it has nothing to reduce";
+  const bool has_parts =
+      collective.what == Collectives::reduce_scatter ||
+      (collective.what == Collectives::all_gather && collective.reduction == Reduction::none);
+  return has_parts || collective.counts.empty() ? "" : "its parts have to be alike";
+}
+
 std::string refusal_of_collective(const Job& job, const program::Collective& collective,
                                   const Link& link) {
+  if (const std::string why = refusal_of_reduction(collective); !why.empty()) return why;
   if (!collective.counts.empty() && job.buffers[collective.counts.buffer].type != DType::fp64)
     return "it takes elements of each rank as fp64 numbers";
   if (!collective.counts.empty() &&
@@ -146,9 +153,10 @@ std::string refusal_of(const Job& job, const Task& task, const Device& device, c
 
 }  // namespace
 
-std::string refusal(const Job& job, const Device& device, const Link& link) {
+std::string refusal(const Job& job, const Device& device, const Link& link,
+                    const Streams& streams) {
   for (const std::string& why :
-       {refusal_of_buffers(job), refusal_of_streams(job), refusal_of_beside(job)})
+       {refusal_of_buffers(job, device), refusal_of_streams(job), streams.refusal(job)})
     if (!why.empty()) return why;
   for (const Program& program : job.programs)
     if (program.rounds != job.programs.front().rounds)

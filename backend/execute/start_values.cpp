@@ -2,20 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <random>
 
 namespace ddpsim::execute {
 
 using program::Buffer;
 using program::Start;
-
-namespace {
-
-void copy(const Piece& to, const float* from) {
-  if (to.type == DType::fp32) std::memcpy(to.data, from, to.bytes().size());
-}
-
-}  // namespace
 
 std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
   std::vector<float> values(static_cast<std::size_t>(count));
@@ -24,35 +17,20 @@ std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
-StartValues::StartValues(const program::Job& job, Drawing& drawing) : job_(job), drawing_(drawing) {
-  std::vector<const Buffer*> found;
+void put_start_values(const program::Job& job, std::span<const Beginning> parameters) {
+  std::vector<const Buffer*> all;
   for (const Buffer& buffer : job.buffers)
-    if (buffer.start == Start::parameters) found.push_back(&buffer);
-  std::ranges::stable_sort(found, {}, [](const Buffer* each) { return each->index; });
-  for (const Buffer* each : found) {
-    parameters_.push_back({each->index, all_});
-    all_ += each->elements;
+    if (buffer.start == Start::parameters) all.push_back(&buffer);
+  std::ranges::stable_sort(all, {}, [](const Buffer* each) { return each->index; });
+  std::map<std::int32_t, std::int64_t> begins;  // by index, of the first of that
+  std::int64_t end = 0;
+  for (const Buffer* each : all) {
+    begins.try_emplace(each->index, end);
+    end += each->elements;
   }
-}
-
-void StartValues::put(program::BufferId id, const Piece& piece) {
-  const Buffer& buffer = job_.buffers[id];
-  switch (buffer.start) {
-    case Start::undefined:
-      return;
-    case Start::zeros:
-      std::ranges::fill(piece.bytes(), std::byte{0});
-      return;
-    case Start::parameters:
-      if (row_.empty()) row_ = random_values(all_, 1);
-      return copy(
-          piece,
-          row_.data() +
-              std::ranges::lower_bound(parameters_, buffer.index, {}, &Parameter::index)->begin);
-    case Start::random:
-      return drawing_.draw(job_, buffer.is_view() ? buffer.inside.buffer : id, piece,
-                           !buffer.is_view() || buffer.inside.begin == 0);
-  }
+  const std::vector<float> row = random_values(end, 1);
+  for (const auto& [id, piece] : parameters)
+    std::memcpy(piece.data, row.data() + begins.at(job.buffers[id].index), piece.bytes().size());
 }
 
 }  // namespace ddpsim::execute

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "backend/execute/memory.hpp"
@@ -12,25 +13,8 @@ namespace ddpsim::execute {
 /// are the same.
 std::vector<float> random_values(std::int64_t count, std::uint64_t seed);
 
-/// What buffers hold before the first job that has them, the same on all ranks. Parameters follow
-/// one another in one row of random numbers, by their indices; other random numbers are drawn.
-class StartValues {
- public:
-  StartValues(const program::Job& job, Drawing& drawing);
-
-  /// Fills the memory of a buffer of the job as its start says.
-  void put(program::BufferId id, const Piece& piece);
-
- private:
-  struct Parameter {
-    std::int32_t index = 0;
-    std::int64_t begin = 0;  ///< its first number in the row
-  };
-  const program::Job& job_;
-  Drawing& drawing_;
-  std::vector<Parameter> parameters_;  ///< ascending
-  std::int64_t all_ = 0;
-  std::vector<float> row_;  ///< of all parameters, once one is needed
-};
+/// Fills the memory of parameters, fp32 on the host, with what they begin with: they follow one
+/// another in one row of random numbers, by their indices.
+void put_start_values(const program::Job& job, std::span<const Beginning> parameters);
 
 }  // namespace ddpsim::execute

@@ -1,18 +1,19 @@
-// How a program runs for real where kernels run on the host's thread or on threads beside it.
+// How a program runs for real.
 //
-// The host walks the program in order. What stands on its own stream it does; what stands on
-// another, or communicates, goes to a queue (StreamThreads) in which it waits for its turn and for
-// the earlier tasks it names. A Wait on the host's stream blocks the host until those have ended.
+// The host walks the program in order. What stands on its own stream it does, or has its device do;
+// what stands on another, or communicates, it hands over (Streams), to begin in its turn once the
+// earlier tasks that it names have ended. A Wait on the host's stream blocks the host until those
+// have ended.
 //
-// Instants are taken around every task: about 50 ns each. A collective "starts" when the last rank
-// of its group arrives, which no rank knows meanwhile; each notes when it arrived itself, and they
-// tell each other after the run.
+// A collective "starts" when the last rank of its group arrives, which no rank knows meanwhile; each
+// notes when it arrived itself, and they tell each other after the run.
 
 #include "backend/execute/walk.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <thread>
 #include <variant>
 
@@ -20,6 +21,7 @@
 
 #include "backend/cpu/busy.hpp"
 #include "backend/device_error.hpp"
+#include "backend/execute/timed.hpp"
 #include "model/program/fingerprint.hpp"
 
 namespace ddpsim::execute {
@@ -44,17 +46,15 @@ bool communicates(const Action& action) {
 }  // namespace
 
 Walk::Walk(const program::Job& job, const RunOptions& options, Memory& memory, Device& device,
-           Link& link)
+           Link& link, Streams& streams)
     : job_(job),
       program_(job.programs[job.program_of[at(memory.rank())]]),
       options_(options),
       memory_(memory),
       device_(device),
       link_(link),
-      tickets_(program_.tasks.size(), 0),
-      arrivals_(program_.tasks.size()),
-      collectives_(job.communicators.size()),
-      beside_(job, memory, link) {
+      streams_(streams),
+      collectives_(job.communicators.size()) {
   run_.times.resize(program_.tasks.size());
   run_.fingerprint = program::fingerprint(job);
   run_.sent.emplace();
@@ -64,54 +64,34 @@ Walk::Walk(const program::Job& job, const RunOptions& options, Memory& memory, D
 }
 
 RankRun Walk::run() {
-  arrange_streams();
+  const Running running{job_, program_, options_, memory_, run_.times};
   device_.begin(job_, job_.program_of[at(memory_.rank())]);
+  link_.begin(running);
+  streams_.begin(running);
   link_.start_together();
   try {
-    if (!beside_.is_empty()) beside_.begin(queue_of_[job_.beside->tasks.front().stream]);
-    for (int i = 0; i < program_.rounds; ++i) round();
-    beside_.computed();
-    run_.computed = now() - Instant{};
-    link_.threads().wait_for_all();
+    streams_.start();
+    for (int i = 0; i < program_.rounds; ++i) round(i);
+    run_.computed = streams_.finish() - Instant{};
   } catch (...) {
     link_.disconnect();
-    link_.threads().abandon();
+    streams_.abandon();
     throw;
   }
-  link_.threads().arrange(1, 1);
   run_.sent->overflows = device_.overflows();
   learn_starts();
   return std::move(run_);
 }
 
-/// A queue for each stream that this rank uses. What communicates on the host's stream has one too,
-/// as threads beside the host alone may communicate.
-void Walk::arrange_streams() {
-  std::vector<bool> used(job_.streams.size(), false);
-  for (std::uint32_t t = 0; t < program_.tasks.size(); ++t)
-    if (program_.tasks[t].stream != 0 || communicates(action_of(t)))
-      used[program_.tasks[t].stream] = true;
-  if (job_.beside) used[job_.beside->tasks.front().stream] = true;
-  std::vector<int> lanes, at_once;
-  queue_of_.assign(job_.streams.size(), 0);
-  for (std::size_t s = 0; s < job_.streams.size(); ++s) {
-    if (!used[s]) continue;
-    queue_of_[s] = lanes.size();
-    lanes.push_back(s == 0 ? 1 : job_.streams[s].lanes);
-  }
-  if (lanes.empty()) lanes.push_back(1);
-  for (const program::Communicator& communicator : job_.communicators)
-    at_once.push_back(communicator.at_once);
-  link_.threads().arrange(lanes, at_once);
-}
-
-void Walk::round() {
+void Walk::round(int number) {
   device_.begin_round();
-  std::ranges::fill(tickets_, 0);
-  for (std::uint32_t t = 0; t < program_.tasks.size(); ++t) execute(t);
-  if (program_.rounds == 1) return;
-  for (const std::uint64_t ticket : tickets_)
-    if (ticket != 0) link_.threads().wait(ticket);
+  streams_.begin_round(number);
+  for (std::uint32_t t = 0; t < program_.tasks.size(); ++t) {
+    streams_.enter(t);
+    execute(t);
+    streams_.leave();
+  }
+  streams_.end_round();
 }
 
 void Walk::execute(std::uint32_t index) {
@@ -121,17 +101,24 @@ void Walk::execute(std::uint32_t index) {
     std::this_thread::sleep_for(options_.pause);
     times.enqueued = now();
   }
-  const bool beside = program_.tasks[index].stream != 0;
-  if (!beside && !communicates(action_of(index))) return do_on_host(index, times);
-  hand_over(index, times);
+  if (host_does(index)) return do_on_host(index, times);
+  hand_over(index);
   times.enqueued = now();
-  if (!beside) link_.threads().wait(tickets_[index]);
+  if (program_.tasks[index].stream == 0) streams_.wait(index);
+}
+
+bool Walk::host_does(std::uint32_t index) const {
+  const Action& action = action_of(index);
+  if (program_.tasks[index].stream != 0 || communicates(action)) return false;
+  return streams_.host_computes() || std::holds_alternative<Wait>(action) ||
+         std::holds_alternative<Meet>(action) || std::holds_alternative<Pause>(action) ||
+         std::holds_alternative<Call>(action);
 }
 
 void Walk::do_on_host(std::uint32_t index, TaskTimes& times) {
   const Task& task = program_.tasks[index];
   const Action& action = action_of(index);
-  wait_for_inputs(index);
+  for (const std::uint32_t earlier : program_.waits_for(index)) streams_.wait(earlier);
   const bool waits = std::holds_alternative<Wait>(action);
   if (waits || std::holds_alternative<Meet>(action)) {
     if (!waits) link_.meet();
@@ -141,20 +128,14 @@ void Walk::do_on_host(std::uint32_t index, TaskTimes& times) {
   if (const auto* call = std::get_if<Call>(&action);
       call != nullptr && call->what == Call::What::hook)
     return call_hook(*call, task, times);
-  timed(times, by_processor(action), [&] {
-    if (std::holds_alternative<Pause>(action))
-      std::this_thread::sleep_for(job_.works[task.work].host);
-    else
-      slowed([&] { device_.run({job_, task, memory_}); });
-  });
-}
-
-/// Where other threads may compute for a task, this one's processor says nothing of it.
-bool Walk::by_processor(const Action& action) const {
-  const auto* code = std::get_if<Plugin>(&action);
-  const bool is_users = code != nullptr && code->what == Plugin::What::gradient;
-  return options_.by_processor && !is_users && !std::holds_alternative<program::Chunked>(action) &&
-         !std::holds_alternative<Call>(action) && !std::holds_alternative<Pause>(action);
+  timed(
+      times, by_processor(options_, action), [this] { return now(); },
+      [&] {
+        if (std::holds_alternative<Pause>(action))
+          std::this_thread::sleep_for(job_.works[task.work].host);
+        else
+          slowed([&] { device_.run({job_, task, memory_}); });
+      });
 }
 
 void Walk::call_hook(const Call& call, const Task& task, TaskTimes& times) const {
@@ -163,17 +144,15 @@ void Walk::call_hook(const Call& call, const Task& task, TaskTimes& times) const
   times.enqueued = times.end = now();
 }
 
-void Walk::hand_over(std::uint32_t index, TaskTimes& times) {
+void Walk::hand_over(std::uint32_t index) {
+  const Task& task = program_.tasks[index];
   const Action& action = action_of(index);
-  std::optional<std::size_t> line;
-  std::uint32_t tag = 0;
   if (communicates(action)) {
-    line = at(program::communicator_of(action));
-    tag = next_tag(action);
+    const std::uint32_t tag = next_tag(action);
+    return streams_.submit(index, [this, &task, tag] { communicate(task, tag); });
   }
-  tickets_[index] =
-      link_.threads().submit([this, index, tag, &times] { do_beside(index, tag, times); },
-                             queue_of_[program_.tasks[index].stream], awaited(index), line);
+  if (std::holds_alternative<Wait>(action)) return streams_.submit(index, [] {});
+  streams_.submit(index, [this, &task] { device_.run({job_, task, memory_}); });
 }
 
 /// The number of a collective among those of its communicator, of a message among those to that
@@ -187,36 +166,35 @@ std::uint32_t Walk::next_tag(const Action& action) {
   return message | static_cast<std::uint32_t>(std::get<0>(lane)) << 16 | (issued_[lane]++ & 0xFFFF);
 }
 
-void Walk::do_beside(std::uint32_t index, std::uint32_t tag, TaskTimes& times) {
-  const Task& task = program_.tasks[index];
-  const Action& action = action_of(index);
-  arrivals_[index] = times.start = now();
-  if (communicates(action))
-    communicate(action, tag);
-  else if (std::holds_alternative<Pause>(action))
-    std::this_thread::sleep_for(job_.works[task.work].host);
-  else if (!std::holds_alternative<Wait>(action))
-    return timed(times, by_processor(action), [&] { device_.run({job_, task, memory_}); });
-  times.end = now();
-}
-
-void Walk::communicate(const Action& action, std::uint32_t tag) {
-  if (const auto* collective = std::get_if<Collective>(&action)) return collect(*collective, tag);
+void Walk::communicate(const Task& task, std::uint32_t tag) {
+  const Action& action = job_.deed_of(task).action;
+  if (const auto* collective = std::get_if<Collective>(&action))
+    return collect(*collective, tag, task.stream);
   if (const auto* send = std::get_if<Send>(&action)) {
     const Piece what = memory_.piece(send->what);
     count(Bytes{static_cast<std::int64_t>(what.bytes().size())});
-    return link_.send(send->peer,
-                      {.group = group_of(send->communicator), .from = what, .tag = tag});
+    return link_.send(send->peer, {.group = group_of(send->communicator),
+                                   .from = what,
+                                   .tag = tag,
+                                   .communicator = send->communicator,
+                                   .stream = task.stream});
   }
   const auto& receive = std::get<Receive>(action);
-  link_.receive(
-      receive.peer,
-      {.group = group_of(receive.communicator), .to = memory_.piece(receive.what), .tag = tag});
+  link_.receive(receive.peer, {.group = group_of(receive.communicator),
+                               .to = memory_.piece(receive.what),
+                               .tag = tag,
+                               .communicator = receive.communicator,
+                               .stream = task.stream});
 }
 
-void Walk::collect(const Collective& collective, std::uint32_t tag) {
-  Exchange exchange{group_of(collective.communicator), memory_.piece(collective.from),
-                    memory_.piece(collective.to), counts_of(collective), tag};
+void Walk::collect(const Collective& collective, std::uint32_t tag, std::uint8_t stream) {
+  Exchange exchange{group_of(collective.communicator),
+                    memory_.piece(collective.from),
+                    memory_.piece(collective.to),
+                    counts_of(collective),
+                    tag,
+                    collective.communicator,
+                    stream};
   const bool gathers_in_place = collective.what == program::Collectives::all_gather &&
                                 collective.reduction == program::Reduction::none &&
                                 exchange.from == exchange.to;
@@ -260,28 +238,6 @@ void Walk::count(Bytes size) {
   run_.sent->payload += size;
 }
 
-std::vector<std::uint64_t> Walk::awaited(std::uint32_t index) const {
-  std::vector<std::uint64_t> tickets;
-  for (const std::uint32_t earlier : program_.waits_for(index))
-    if (tickets_[earlier] != 0) tickets.push_back(tickets_[earlier]);
-  return tickets;
-}
-
-void Walk::wait_for_inputs(std::uint32_t index) {
-  for (const std::uint32_t earlier : program_.waits_for(index))
-    if (tickets_[earlier] != 0) link_.threads().wait(tickets_[earlier]);
-}
-
-/// Makes `call`, which computes, from its start to its end, or (see RunOptions::by_processor) as
-/// long as the processor was its own.
-template <typename Call>
-void Walk::timed(TaskTimes& times, bool by_processor, Call call) const {
-  times.start = now();
-  const Duration before = by_processor ? processor_time() : Duration::zero();
-  call();
-  times.end = by_processor ? times.start + (processor_time() - before) : now();
-}
-
 /// Makes `call`, which computes, and is busy until it has taken as long as this rank is told to
 /// (RunOptions::compute).
 template <typename Call>
@@ -310,13 +266,14 @@ void Walk::learn_starts() {
           issued += collective != nullptr && at(collective->communicator) == c ? 1U : 0U;
         }
       for (std::size_t k = 0; k < issued; ++k)
-        instants.push_back(is_mine ? arrivals_[collectives_[c][k]] : never);
+        instants.push_back(is_mine ? run_.times[collectives_[c][k]].start : never);
     }
   const std::size_t of_programs = instants.size();
-  for (const Instant arrival : beside_.arrivals()) instants.push_back(arrival);
+  for (const Instant arrival : streams_.arrivals_beside()) instants.push_back(arrival);
   if (instants.empty()) return;
   instants = link_.latest(std::move(instants));
-  if (!beside_.is_empty()) beside_.report(std::span(instants).subspan(of_programs), run_);
+  if (of_programs < instants.size())
+    streams_.report_beside(std::span(instants).subspan(of_programs), run_);
   for (std::size_t c = 0; c < collectives_.size(); ++c)
     for (std::size_t k = 0; k < collectives_[c].size(); ++k) {
       TaskTimes& times = run_.times[collectives_[c][k]];

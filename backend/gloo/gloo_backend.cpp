@@ -12,7 +12,7 @@
 #include "backend/cpu/priority.hpp"
 #include "backend/device/cpu/cpu_device.hpp"
 #include "backend/execute/executor.hpp"
-#include "backend/execute/refusal.hpp"
+#include "backend/execute/thread_streams.hpp"
 #include "backend/gloo/all_reduce_timer.hpp"
 #include "backend/gloo/host.hpp"
 #include "backend/link/gloo/gloo_link.hpp"
@@ -49,7 +49,6 @@ class GlooBackend : public Backend {
   int rank() const override { return connection_.rank(); }
   int ranks() const override { return connection_.ranks(); }
   bool synchronous() const override { return true; }
-  bool runs_jobs() const override { return true; }
   std::string device_name() const override { return cpu_name(); }
   std::string link_name() const override {
     return interface_.empty() ? "TCP over loopback" : fmt::format("TCP over {}", interface_);
@@ -74,9 +73,7 @@ class GlooBackend : public Backend {
     device_.load(workload);
   }
 
-  std::string refusal(const program::Job& job) const override {
-    return execute::refusal(job, device_, link_);
-  }
+  std::string refusal(const program::Job& job) const override { return executor_.refusal(job); }
 
   RankRun run(const program::Job& job, const RunOptions& options) override {
     gradients_ = job.gradients;  // a hook may ask for them
@@ -121,7 +118,8 @@ class GlooBackend : public Backend {
   execute::Memory memory_;
   CpuDevice device_;
   GlooLink link_{connection_};
-  execute::Executor executor_{memory_, device_, link_};
+  execute::ThreadStreams streams_{connection_.threads(), link_};
+  execute::Executor executor_{memory_, device_, link_, streams_};
   std::vector<program::Slice> gradients_;  ///< [parameter] of the last job
 };
 

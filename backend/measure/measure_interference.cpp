@@ -23,8 +23,8 @@ std::optional<MeasuredInterference> MeasureInterference::beside(Bytes size, bool
   const int many = 3 + static_cast<int>(20 * in_seconds(idle + pause) / settings_.step_seconds);
   if (many * settings_.step_seconds > 3 * in_seconds(settings_.patience)) return std::nullopt;
   const Schedule alone = repeated(without_communication(step_), many);
-  if (!measure_rounds({backend_, alone, job_of_},
-                      {backend_, with_background(alone, size, pause), job_of_}, size, pause))
+  if (!measure_rounds({alone, job_of_}, {with_background(alone, size, pause), job_of_}, size,
+                      pause))
     return std::nullopt;
   // Where the stream of all-reduces began late or ran dry now and then, the slowdown is scaled to
   // the time in which all-reduces were under way.

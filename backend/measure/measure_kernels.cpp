@@ -48,7 +48,7 @@ MeasureKernels::MeasureKernels(Backend& backend, const std::vector<Schedule>& st
   for (const Schedule& step : steps) {
     const bool hooked = backend.synchronous() && computes_aside(step);
     (hooked ? hooked_ : plain_)
-        .runs.push_back({&step, RunnableStep(backend, without_communication(step), job_of)});
+        .runs.push_back({&step, RunnableStep(without_communication(step), job_of)});
   }
   if (plain_.runs.empty() || plain_.runs.front().step != &steps.front())
     throw std::invalid_argument("the first step must not communicate");
@@ -65,8 +65,7 @@ void MeasureKernels::run_hooked(const std::vector<AllReduceCost>& all_reduces, b
   for (Run& each : hooked_.runs)
     if (!each.step->hook_state.empty() && each.timelines.empty())
       each.executed =
-          RunnableStep(backend_,
-                       with_pauses(*each.step,
+          RunnableStep(with_pauses(*each.step,
                                    [&](const Work& work) {
                                      return law ? law->time(0, work.payload) : Duration::zero();
                                    }),

@@ -101,7 +101,7 @@ class Measurement {
   bool launches() {
     std::vector<Duration> hooks, collectives, kernels;
     for (const Schedule& step : steps_) {
-      const RunnableStep runnable(backend_, step, job_of_);
+      const RunnableStep runnable(step, job_of_);
       for (int round = 0; round < 3; ++round) {
         if (!go_on("launch cost", 0.25)) return false;
         const Timeline timeline =

@@ -4,7 +4,6 @@
 
 #include "model/base/index.hpp"
 #include "model/program/fingerprint.hpp"
-#include "model/schedule/fingerprint.hpp"
 #include "model/timeline/schedule_times.hpp"
 
 namespace ddpsim {
@@ -22,19 +21,17 @@ std::uint32_t task_in_program(const Schedule& schedule, const program::Program& 
 
 }  // namespace
 
-RunnableStep::RunnableStep(const Backend& backend, Schedule schedule, const JobOf& job_of)
-    : schedule_(std::move(schedule)) {
-  if (backend.runs_jobs()) job_ = job_of(schedule_);
-  fingerprint_ = job_ ? program::fingerprint(*job_) : ddpsim::fingerprint(schedule_);
-}
+RunnableStep::RunnableStep(Schedule schedule, const JobOf& job_of)
+    : schedule_(std::move(schedule)),
+      job_(job_of(schedule_)),
+      fingerprint_(program::fingerprint(job_)) {}
 
 RankRun RunnableStep::run(Backend& backend, const RunOptions& options) const {
-  if (!job_) return backend.run(schedule_, options);
-  const std::uint16_t kind = job_->program_of.at(at(backend.rank()));
-  const program::Program& program = job_->programs.at(kind);
+  const std::uint16_t kind = job_.program_of.at(at(backend.rank()));
+  const program::Program& program = job_.programs.at(kind);
   RunOptions of_program = options;
   of_program.pause_before = task_in_program(schedule_, program, options.pause_before);
-  RankRun run = backend.run(*job_, of_program);
+  RankRun run = backend.run(job_, of_program);
   run.times = times_of(schedule_, program, run.times);
   return run;
 }

@@ -1,6 +1,6 @@
 #include "backend/run/backends.hpp"
 
-#include "backend/nccl/device/gpu_module.hpp"
+#include "backend/device/cuda/gpu_module.hpp"
 
 namespace ddpsim {
 namespace {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <gloo/rendezvous/hash_store.h>
 
+#include "backend/device/cuda/gpu_module.hpp"
 #include "backend/device_error.hpp"
 #include "backend/gloo/gloo_backend.hpp"
 #include "backend/job/communicator.hpp"
@@ -15,9 +16,8 @@
 #include "backend/job/rank_environment.hpp"
 #include "backend/job/rendezvous.hpp"
 #include "backend/job/start_ranks.hpp"
-#include "backend/nccl/device/gpu_module.hpp"
-#include "backend/nccl/nccl_backend.hpp"
 #include "backend/plugin/exit_guard.hpp"
+#include "backend/run/nccl_backend.hpp"
 
 namespace ddpsim {
 namespace {

@@ -655,9 +655,11 @@ class Translator {
   }
 
   Action forward(const ddpsim::Task& task) {
+    const StepWorks::LayerWorks& layer = works_.layers[at(task.layer)];
     return Compute{.seed = seed_of(task),
                    .layout = Layout::right_transposed,
-                   .weight = read_weight(works_.layers[at(task.layer)].weights.forward, task)};
+                   .motion = motion_of(layer.rows_forward, task),
+                   .weight = read_weight(layer.weights.forward, task)};
   }
 
   Action backward(const ddpsim::Task& task) {
@@ -665,7 +667,9 @@ class Translator {
     const GradientBinding& gradients = layer.gradients[at(task.kernel)];
     std::vector<Slice> fills;
     for (const std::int32_t each : gradients.fills) fills.push_back(computed(each));
-    Compute made{.seed = seed_of(task), .weight = read_weight(layer.weights.backward, task)};
+    Compute made{.seed = seed_of(task),
+                 .motion = motion_of(layer.rows_backward, task),
+                 .weight = read_weight(layer.weights.backward, task)};
     if (gradients.result != nobody) {
       made.layout = Layout::left_transposed;
       made.result = computed(gradients.result);
@@ -674,6 +678,10 @@ class Translator {
     if (std::ranges::any_of(gradients.fills, [this](std::int32_t i) { return is_sparse(i); }))
       made.rows = rows_filled(gradients.fills);
     return made;
+  }
+
+  static Motion motion_of(const std::vector<bool>& reduces_rows, const ddpsim::Task& task) {
+    return reduces_rows[at(task.kernel)] ? Motion::rows : Motion::elements;
   }
 
   Operands rows_filled(const std::vector<std::int32_t>& parameters) {

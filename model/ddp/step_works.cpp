@@ -53,10 +53,13 @@ StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer
     LayerWorks& works = layers.emplace_back();
     for (const Kernel& kernel : layer.forward) {
       works.forward.push_back(known(work_of(Operation::forward, kernel, Caller::forward_module)));
+      works.rows_forward.push_back(reduces_rows(kernel));
       operations += kernel.calls > 0 ? kernel.calls : kernel.launches;
     }
-    for (const Kernel& kernel : layer.backward)
+    for (const Kernel& kernel : layer.backward) {
       works.backward.push_back(known(work_of(Operation::backward, kernel, Caller::autograd)));
+      works.rows_backward.push_back(reduces_rows(kernel));
+    }
     works.completes.resize(layer.backward.size());
   }
   auto gradients_of = bind_gradients(workload);

@@ -26,7 +26,8 @@ struct StepWorks : WorkloadGradients {
     Bytes size;
   };
   struct LayerWorks {
-    std::vector<KnownWork> forward, backward;  ///< as in Layer
+    std::vector<KnownWork> forward, backward;       ///< as in Layer
+    std::vector<bool> rows_forward, rows_backward;  ///< kernels that reduce rows
     /// [backward kernel] what it writes, and the parameters that kernels multiply with.
     std::vector<GradientBinding> gradients;
     WeightBindings weights;

@@ -43,11 +43,15 @@ struct Chunked {
 /// How the operands of a product lie in memory, row by row: as they are multiplied, or one of them
 /// transposed.
 enum class Layout : std::uint8_t { plain, left_transposed, right_transposed };
+/// How a kernel goes over memory that it does not multiply: element by element, or row by row, each
+/// of which it first reduces (a normalisation, a softmax).
+enum class Motion : std::uint8_t { elements, rows };
 /// A kernel of the network, of the shape that its work has. Its operands are made from `seed` and
 /// the micro-batch.
 struct Compute {
   std::uint32_t seed = 0;
   Layout layout = Layout::plain;
+  Motion motion = Motion::elements;
   Slice weight{};    ///< that it multiplies with; empty: none, or one that is made from the seed
   Slice result{};    ///< where its product goes; empty: nobody reads it
   Operands fills{};  ///< gradients that it writes beside its own work

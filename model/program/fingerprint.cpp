@@ -26,7 +26,8 @@ class Hash : public ValueHash<Hash> {
     add(chunked.pieces, chunked.threads, chunked.output, chunked.time);
   }
   void add(const Compute& compute) {
-    add(compute.seed, compute.layout, compute.weight, compute.result, compute.fills, compute.rows);
+    add(compute.seed, compute.layout, compute.motion, compute.weight, compute.result);
+    add(compute.fills, compute.rows);
   }
   void add(const Scale& scale) {
     add(scale.to, scale.from, static_cast<double>(scale.factor), scale.mean_over);

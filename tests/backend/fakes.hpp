@@ -5,9 +5,11 @@
 #include <catch2/catch.hpp>
 #include <gloo/rendezvous/hash_store.h>
 
+#include "backend/device/cuda/gpu_events.hpp"
 #include "backend/job/rendezvous.hpp"
 #include "backend/job/start_ranks.hpp"
-#include "backend/nccl/nccl_backend.hpp"
+#include "backend/run/nccl_backend.hpp"
+#include "model/program/text.hpp"
 #include "tests/backend/jobs.hpp"
 #include "tests/backend/nccl/fake_gpu.hpp"
 
@@ -39,7 +41,7 @@ class Order {
  public:
   /// `host`: what the host has seen to be done is before all it gives later.
   explicit Order(const std::vector<GpuCall>& calls, bool host = false) : ancestors_(calls.size()) {
-    std::map<Stream, std::size_t> last;
+    std::map<GpuStream, std::size_t> last;
     std::map<int, std::size_t> recorded;
     std::vector<std::size_t> seen;
     for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -68,44 +70,80 @@ class Order {
   std::vector<std::set<std::size_t>> ancestors_;
 };
 
-/// The calls of one step on one rank.
-inline std::vector<GpuCall> calls_of(const SmallJob& job, const Schedule& schedule,
-                                     GpuLink link = {}) {
+/// The calls of one run of a job on its first rank; the others are there too.
+inline std::vector<GpuCall> calls_of(const SmallJob& job, const program::Job& step,
+                                     GpuLink link = {GpuLink::Mode::shared}) {
+  const int ranks = link.mode == GpuLink::Mode::loopback ? 1 : static_cast<int>(step.ranks());
   std::vector<GpuCall> calls;
+  FakeLink messages(ranks);
   REQUIRE(on_fakes(
-              1, link, std::chrono::seconds{5},
-              [&](int) {
-                auto gpu = std::make_unique<FakeGpu>();
-                gpu->log = &calls;
+              ranks, link, std::chrono::seconds{5},
+              [&](int rank) {
+                auto gpu = std::make_unique<FakeGpu>(&messages);
+                if (rank == 0) gpu->log = &calls;
                 return gpu;
               },
               [&](Backend& backend) {
                 backend.load(job.workload, job.optimizer);
-                calls.clear();
-                backend.run(schedule);
+                if (backend.rank() == 0) calls.clear();
+                backend.run(step);
                 return 0;
               }) == 0);
   return calls;
 }
 
-/// Calls of each task, in the order of the schedule: those between the task's ranges. The end of a
-/// task is recorded in event 6 + 2 i.
-inline std::vector<std::vector<std::size_t>> calls_by_task(const Schedule& schedule,
+inline GpuEvents events_of(const program::Job& job) {
+  return {static_cast<int>(job.streams.size()),
+          static_cast<std::uint32_t>(job.programs.front().tasks.size())};
+}
+
+/// Calls of each task of the first program, in its order: those between the task's ranges.
+inline std::vector<std::vector<std::size_t>> calls_by_task(const program::Job& job,
                                                            const std::vector<GpuCall>& calls) {
-  std::vector<std::vector<std::size_t>> by_task(schedule.tasks.size());
+  const GpuEvents events = events_of(job);
+  std::vector<std::vector<std::size_t>> by_task(events.tasks);
   std::vector<std::size_t> pending;
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (calls[i].kind == GpuCall::Kind::seen || calls[i].range.empty() || calls[i].range == "step")
       continue;
     pending.push_back(i);
-    const bool ends = calls[i].kind == GpuCall::Kind::record && calls[i].event % 2 == 0;
-    if (!ends) continue;
-    const auto task = static_cast<std::size_t>((calls[i].event - 6) / 2);
+    const int event = calls[i].event - events.end(0);
+    if (calls[i].kind != GpuCall::Kind::record || event < 0 || event % 2 != 0) continue;
+    const auto task = static_cast<std::size_t>(event / 2);
     REQUIRE(task < by_task.size());
     by_task[task] = std::move(pending);
     pending.clear();
   }
   return by_task;
+}
+
+/// Is every task behind what it waits for, on its own stream, and does no stream wait for more?
+/// Returns how many dependencies are between streams.
+inline std::size_t check_dependencies(const program::Job& job, const std::vector<GpuCall>& calls) {
+  const program::Program& program = job.programs.front();
+  const Order order(calls);
+  const auto by_task = calls_by_task(job, calls);
+  std::size_t waits = 0, crossings = 0;
+  for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
+    const program::Task& task = program.tasks[t];
+    CAPTURE(program::name_of_task(job, program, t));
+    REQUIRE(by_task[t].empty() == (task.stream == 0));  // the host's only have a name
+    for (const std::size_t call : by_task[t]) CHECK(calls[call].stream == task.stream);
+    for (const std::uint32_t earlier : program.waits_for(t)) {
+      const program::Task& before = program.tasks[earlier];
+      if (task.stream == 0 || before.stream == 0) continue;
+      CHECK(order.before(by_task[earlier].back(), by_task[t].back()));
+      for (const std::size_t call : by_task[t])
+        if (calls[call].kind == GpuCall::Kind::work ||
+            calls[call].kind == GpuCall::Kind::collective)
+          CHECK(order.before(by_task[earlier].back(), call));
+      crossings += before.stream != task.stream ? 1 : 0;
+    }
+    for (const std::size_t call : by_task[t])
+      waits += calls[call].kind == GpuCall::Kind::wait ? 1 : 0;
+  }
+  CHECK(waits == crossings);
+  return crossings;
 }
 
 }  // namespace ddpsim

@@ -40,10 +40,7 @@ struct SmallJob {
   JobOf steps() const {
     return [this](const Schedule& schedule) { return step(schedule); };
   }
-  /// As that rank runs it.
-  RunnableStep on(const Backend& rank, const Schedule& schedule) const {
-    return RunnableStep(rank, schedule, steps());
-  }
+  RunnableStep runnable(const Schedule& schedule) const { return RunnableStep(schedule, steps()); }
   Schedule schedule(Strategy strategy) const {
     Training training;
     training.strategy = strategy;
@@ -56,7 +53,7 @@ struct SmallJob {
 /// What the gradients of a step have to be, of which this is what each rank computes alone.
 inline GradientReference reference_of(Backend& rank, const SmallJob& job, const Schedule& none,
                                       int micro_batches = 1) {
-  return reference_gradients(rank, job.workload, job.on(rank, without_updates(none)),
+  return reference_gradients(rank, job.workload, job.runnable(without_updates(none)),
                              micro_batches);
 }
 

@@ -29,7 +29,7 @@ TEST_CASE("casts round to nearest on every stream, also in place", "[gpu][calls]
   const auto device = gpu();
   for (const DType from_type : stored)
     for (const DType to_type : stored)
-      for (const Stream stream : {Stream::compute, Stream::communication, Stream::aside}) {
+      for (const GpuStream stream : {0, 1, 2}) {
         const Values from(*device, 10'007, from_type, 1), to(*device, 10'007, to_type, 2);
         device->convert(stream, to.memory.get(), to_type, from.memory.get(), from_type, 10'000);
         const std::vector<float> result = device->read(to.memory.get(), to.count, to_type);
@@ -44,8 +44,7 @@ TEST_CASE("casts round to nearest on every stream, also in place", "[gpu][calls]
         }
       }
   const Values twice(*device, 1000, DType::bf16, 3);
-  device->convert(Stream::aside, twice.memory.get(), DType::fp16, twice.memory.get(), DType::bf16,
-                  1000);
+  device->convert(2, twice.memory.get(), DType::fp16, twice.memory.get(), DType::bf16, 1000);
   const std::vector<float> result = device->read(twice.memory.get(), 1000, DType::fp16);
   // Of 8 significant bits, none is lost in 11, but for those of the smallest numbers.
   for (std::size_t i = 0; i < result.size(); ++i)
@@ -60,9 +59,9 @@ TEST_CASE("values written from the host are there, rounded, before what follows"
     std::vector<float> values(5000);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
     const std::vector<float> kept = values;
-    device->write(Stream::aside, to.memory.get(), values, type);
+    device->write(2, to.memory.get(), values, type);
     values.assign(values.size(), 1e9F);  // it is the caller's again
-    device->scale(Stream::aside, to.memory.get(), to.memory.get(), 5000, type, 2);
+    device->scale(2, to.memory.get(), to.memory.get(), 5000, type, 2);
     const std::vector<float> result = device->read(to.memory.get(), 5000, type);
     for (std::size_t i = 0; i < result.size(); ++i)
       REQUIRE(std::abs(result[i] - 2.0 * kept[i]) <= 2 * epsilon(type));
@@ -73,8 +72,7 @@ TEST_CASE("differences equal the host's", "[gpu][calls][comm_hooks]") {
   const auto device = gpu();
   for (const DType type : stored) {
     const Values left(*device, 9999, type, 1), right(*device, 9999, type, 2);
-    device->subtract(Stream::aside, left.memory.get(), left.memory.get(), right.memory.get(), 9999,
-                     type);
+    device->combine(2, left.memory.get(), left.memory.get(), right.memory.get(), 9999, type, 1, -1);
     const std::vector<float> result = device->read(left.memory.get(), 9999, type);
     for (std::size_t i = 0; i < result.size(); ++i)
       REQUIRE(std::abs(result[i] - (static_cast<double>(left.host[i]) - right.host[i])) <=
@@ -90,7 +88,7 @@ TEST_CASE("columns become orthogonal, of length one, and span what they spanned"
       for (const std::int64_t columns : {1, 2, 5}) {
         CAPTURE(name_of(type), rows, columns);
         const Values matrix(*device, rows * columns, type, 7);
-        device->orthogonalize(Stream::aside, matrix.memory.get(), rows, columns, type, 0);
+        device->orthogonalize(2, matrix.memory.get(), rows, columns, type, 0);
         const std::vector<float> q = device->read(matrix.memory.get(), rows * columns, type);
         const auto product = [&](const std::vector<float>& a, std::int64_t i,
                                  const std::vector<float>& b, std::int64_t j) {
@@ -115,8 +113,8 @@ TEST_CASE("a column of zeros needs an epsilon", "[gpu][calls][comm_hooks]") {
   const auto device = gpu();
   const auto zeros = device->allocate(Bytes{400}, "zeros");
   for (const float epsilon : {0.0F, 1e-8F}) {
-    device->clear(Stream::aside, zeros.get(), Bytes{400});
-    device->orthogonalize(Stream::aside, zeros.get(), 100, 1, DType::fp32, epsilon);
+    device->clear(2, zeros.get(), Bytes{400});
+    device->orthogonalize(2, zeros.get(), 100, 1, DType::fp32, epsilon);
     for (const float value : device->read(zeros.get(), 100, DType::fp32))
       REQUIRE((epsilon > 0 ? value == 0 : std::isnan(value)));
   }
@@ -129,9 +127,9 @@ TEST_CASE("GEMMs of the stream aside do not disturb those of the compute stream"
   const Values a(*device, g.m * g.k, DType::fp32, 1), b(*device, g.k * g.n, DType::fp32, 2);
   const Values here(*device, g.m * g.n, DType::fp32, 3), there(*device, g.m * g.n, DType::fp32, 4);
   for (int i = 0; i < 20; ++i)
-    for (const Stream stream : {Stream::compute, Stream::aside})
+    for (const GpuStream stream : {0, 2})
       device->gemm({GpuGemmLayout::nn, g, DType::fp32, DType::fp32, a.memory.get(), b.memory.get(),
-                    (stream == Stream::aside ? there : here).memory.get(), stream});
+                    (stream == 2 ? there : here).memory.get(), stream});
   const std::vector<float> one = device->read(here.memory.get(), here.count, DType::fp32);
   const std::vector<float> other = device->read(there.memory.get(), there.count, DType::fp32);
   for (std::int64_t i = 0; i < g.m; ++i)
@@ -163,8 +161,8 @@ TEST_CASE("8-bit codes equal the host's, per tensor and per channel", "[gpu][cal
         const auto codes = device->allocate(Bytes{2 * padded + 8}, "codes");
         call.scales = reinterpret_cast<float*>(scales.get());
         call.codes = reinterpret_cast<std::uint8_t*>(codes.get());
-        device->observe(Stream::aside, call);
-        device->quantize(Stream::aside, call);
+        device->observe(2, call);
+        device->quantize(2, call);
         std::vector<float> s = device->read(scales.get(), 2 * call.channels, DType::fp32);
         const std::vector<std::uint8_t> c = read_bytes(*device, codes.get(), padded);
         for (std::int64_t channel = 0; channel < call.channels; ++channel) {
@@ -189,14 +187,14 @@ TEST_CASE("8-bit codes equal the host's, per tensor and per channel", "[gpu][cal
         std::vector<float> both = s;
         for (std::int64_t i = 0; i < call.channels; ++i) both.push_back(2 * s[at(i)]);
         both.insert(both.end(), s.begin() + call.channels, s.end());
-        device->write(Stream::aside, scales.get(), both, DType::fp32);
+        device->write(2, scales.get(), both, DType::fp32);
         std::vector<std::uint8_t> twice = c;
         twice.insert(twice.end(), c.begin(), c.end());
         twice.resize((twice.size() + 3) / 4 * 4);
         std::vector<float> words(twice.size() / 4);
         std::memcpy(words.data(), twice.data(), twice.size());
-        device->write(Stream::aside, codes.get(), words, DType::fp32);
-        device->dequantize(Stream::aside, call, 2, 0.5F);
+        device->write(2, codes.get(), words, DType::fp32);
+        device->dequantize(2, call, 2, 0.5F);
         const std::vector<float> result = device->read(values.memory.get(), count, type);
         for (std::int64_t i = 0; i < count; ++i) {
           const std::int64_t channel = i / call.channel;
@@ -213,10 +211,19 @@ TEST_CASE("one rank gathers from itself and scatters to itself by NCCL",
   device->connect(device->make_id(), 0, 1, 0);
   for (const DType type : stored) {
     const Values values(*device, 1000, type, 1);
-    device->all_gather(values.memory.get(), 1000 * size_of(type));
-    device->reduce_scatter(values.memory.get(), 1000, type);
-    device->all_reduce(values.memory.get(), 1000, type);
-    CHECK(device->read(values.memory.get(), 1000, type) == values.host);
+    const Values there(*device, 1000, type, 2);
+    // In the communicator of all ranks, and in one that is made of it; in place, and elsewhere.
+    for (const int communicator : {0, device->split(0, 0)})
+      for (void* to : {values.memory.get(), there.memory.get()}) {
+        const RanksCall call{communicator, 1, values.memory.get(), to, 1000, type};
+        device->all_gather(call);
+        for (const bool mean : {false, true}) {
+          device->reduce_scatter(call, mean);
+          device->all_reduce(call, mean);
+        }
+        device->broadcast(call, 0);
+        CHECK(device->read(to, 1000, type) == values.host);
+      }
   }
   CHECK(device->failure().empty());
 }
@@ -225,14 +232,14 @@ TEST_CASE("the stream aside waits for events as the others do, and only for thos
           "[gpu][calls][comm_hooks][time]") {
   const auto device = gpu();
   const Values values(*device, 1000, DType::fp32, 1);
-  device->record(0, Stream::compute);
-  device->spin(Stream::compute, std::chrono::milliseconds{20});
-  device->record(1, Stream::compute);
-  device->subtract(Stream::aside, values.memory.get(), values.memory.get(), values.memory.get(),
-                   1000, DType::fp32);
-  device->record(2, Stream::aside);
-  device->wait(Stream::aside, 1);
-  device->record(3, Stream::aside);
+  device->record(0, first_stream);
+  device->spin(first_stream, std::chrono::milliseconds{20});
+  device->record(1, first_stream);
+  device->combine(2, values.memory.get(), values.memory.get(), values.memory.get(), 1000,
+                  DType::fp32, 1, -1);
+  device->record(2, 2);
+  device->wait(2, 1);
+  device->record(3, 2);
   wait_for(*device, 2);
   CHECK_FALSE(device->reached(3));
   wait_for(*device, 3);

@@ -6,12 +6,15 @@
 
 #include <catch2/catch.hpp>
 
-#include "backend/nccl/device/gpu_module.hpp"
+#include "backend/device/cuda/gpu_module.hpp"
 
 namespace ddpsim {
 
+/// With streams 0, 1 and 2.
 inline std::unique_ptr<Gpu> gpu() {
-  return make_gpu(0, std::chrono::seconds{30});
+  auto made = make_gpu(0, std::chrono::seconds{30});
+  for (const GpuStream stream : {0, 1, 2}) made->make_stream(stream);
+  return made;
 }
 
 /// Relative rounding of one operation.

@@ -36,7 +36,7 @@ int check_all(const JobOptions& options, const SmallJob& job) {
           none.strategy = Strategy::none;
           const GradientReference reference =
               reference_of(backend, job, job.schedule(none), micro_batches);
-          const RankRun run = backend.run(job.schedule(training));
+          const RankRun run = backend.run(job.step(job.schedule(training)));
           for (const TaskTimes& times : run.times)
             if (times.end < times.start) return 6;
           if (!check_gradients(backend, job.workload, reference).good()) return 5;
@@ -108,7 +108,7 @@ TEST_CASE("comm hooks run in loopback in every type, in the order of their tasks
               Training training = hooked(each.hook);
               for (training.iteration = 2; training.iteration < 5; ++training.iteration) {
                 const Schedule schedule = job.schedule(training);
-                const RankRun run = backend.run(schedule);
+                const RankRun run = job.runnable(schedule).run(backend);
                 for (std::size_t t = 0; t < run.times.size(); ++t) {
                   if (run.times[t].end < run.times[t].start) return 6;
                   if (schedule.tasks[t].stream == Stream::host) continue;
@@ -135,9 +135,9 @@ TEST_CASE("a rank that is killed takes the others with it in time", "[gpu][jobs]
   const auto begin = std::chrono::steady_clock::now();
   const int code = run_job(options, [&](Backend& backend) {
     backend.load(job.workload, job.optimizer);
-    backend.run(job.schedule(Strategy::bucketed));
+    backend.run(job.step(job.schedule(Strategy::bucketed)));
     if (backend.rank() == 1) std::_Exit(9);
-    for (int i = 0; i < 100; ++i) backend.run(job.schedule(Strategy::bucketed));
+    for (int i = 0; i < 100; ++i) backend.run(job.step(job.schedule(Strategy::bucketed)));
     return 0;
   });
   CHECK(code != 0);

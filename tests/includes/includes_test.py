@@ -86,15 +86,15 @@ def arrows_point_one_way():
             ('model/cost', 'model/workload'), ('sim/engine', 'model/cost'),
             ('sim/tune', 'sim/engine'), ('sim/predict', 'model/ddp'),
             ('backend/gloo', 'backend/job'), ('backend/measure', 'model/cost'),
-            ('backend/nccl/step', 'backend/nccl/device'),
+            ('backend/link/nccl', 'backend/device/cuda'),
             ('scenarios/reader/format', 'scenarios/reader/text'),
             ('scenarios/reader/cluster', 'scenarios/reader/catalogue'),
             ('scenarios/reader/scenario', 'scenarios/reader/training'),
             ('scenarios/reader/explain', 'scenarios/reader/scenario'),
-            ('backend/nccl/calls', 'backend/nccl/device'),
+            ('backend/device/cuda/calls', 'backend/device/cuda'),
             ('tools/sweep', 'tools/report/pages'),
             ('tools/report/pages', 'tools/report/records'),
-            ('tools/kineto', 'tools/report/writers'), ('tools/command', 'backend/nccl'),
+            ('tools/kineto', 'tools/report/writers'), ('tools/command', 'backend/link/nccl'),
             ('tests/tools', 'tools/command'), ('model/base', 'model/base')]
     expect_accepted(arrows(down))
     expect_all_refused([(seen, room) for room, seen in down if room != seen])
@@ -103,9 +103,10 @@ def arrows_point_one_way():
 def rooms_side_by_side_do_not_see_one_another():
     groups = (['model/cost', 'model/ddp', 'model/timeline'],
               ['sim/engine', 'backend', 'scenarios/reader/scenario'],
-              ['backend/gloo', 'backend/nccl'],
+              ['backend/gloo', 'backend/link/nccl'],
+              ['backend/device/cpu', 'backend/device/cuda'],
               ['scenarios/reader/training', 'scenarios/reader/cluster'],
-              ['backend/nccl/calls', 'backend/nccl/collectives', 'backend/nccl/compute'],
+              ['backend/device/cuda/calls', 'backend/link/nccl'],
               ['tools/import', 'tools/sweep'])
     expect_all_refused([(room, other) for rooms in groups for room in rooms for other in rooms
                         if room != other])
@@ -115,14 +116,15 @@ def neither_executor_sees_ddp():
     executors = [
         'sim/engine',
         *(f'backend{part}'
-          for part in ('', '/job', '/measure', '/comm_hooks', '/plugin', '/gloo', '/nccl', '/run'))
+          for part in ('', '/job', '/measure', '/comm_hooks', '/plugin', '/gloo', '/execute',
+                       '/device/cuda', '/link/nccl', '/run'))
     ]
     expect_all_refused([(room, 'model/ddp') for room in executors])
 
 
 def libraries_have_their_rooms():
     places = {
-        'cuda_runtime.h': 'backend/nccl/calls', 'nccl.h': 'backend/nccl/calls',
+        'cuda_runtime.h': 'backend/device/cuda/calls', 'nccl.h': 'backend/device/cuda/calls',
         'yaml-cpp/yaml.h': 'scenarios/reader/format', 'boost/program_options.hpp': 'tools/command',
         'gloo/allreduce.h': 'backend/gloo',
         'nlohmann/json.hpp': 'tools/report/writers', 'thread': 'sim/tune',

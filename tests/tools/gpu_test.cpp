@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gloo/rendezvous/hash_store.h>
 
-#include "backend/nccl/nccl_backend.hpp"
+#include "backend/run/nccl_backend.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tests/backend/nccl/fake_gpu.hpp"
 #include "tests/not_run.hpp"

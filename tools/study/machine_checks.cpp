@@ -14,11 +14,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "backend/device/cuda/gpu_module.hpp"
 #include "backend/device_error.hpp"
 #include "backend/gloo/host.hpp"
 #include "backend/job/module_file.hpp"
 #include "backend/measure/steal.hpp"
-#include "backend/nccl/device/gpu_module.hpp"
 #include "backend/run/backends.hpp"
 #include "backend/run/job.hpp"
 #include "backend/thread_limits.hpp"

@@ -256,14 +256,14 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   const JobOf job_of = jobs_of(validation.scenario);
   std::vector<RunnableStep> steps;
   for (std::size_t s = 0; s < trainings.size(); ++s) {
-    steps.emplace_back(backend, schedules[s], job_of);
+    steps.emplace_back(schedules[s], job_of);
     ValidatedStep& step = validation.steps.emplace_back();
     step.measured.training = trainings[s];
     step.measured.planned = std::make_shared<const PlannedStep>(schedules[s], job_of(schedules[s]));
     step.fingerprint = fingerprint(schedules[s]);
   }
   const auto as_they_are = [&](const Schedule& schedule) {
-    return RunnableStep(backend, without_updates(schedule), job_of);
+    return RunnableStep(without_updates(schedule), job_of);
   };
   // First of all: what cannot be run is said before anything is measured.
   const GradientReference reference = reference_gradients(

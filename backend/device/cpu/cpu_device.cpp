@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <new>
+#include <thread>
 #include <variant>
+
+#include <fmt/format.h>
 
 #include "backend/comm_hooks/orthogonalize.hpp"
 #include "backend/comm_hooks/pairs.hpp"
@@ -14,6 +18,8 @@
 #include "backend/device/cpu/noise.hpp"
 #include "backend/device/cpu/optimizer_update.hpp"
 #include "backend/device/cpu/piece_values.hpp"
+#include "backend/device_error.hpp"
+#include "backend/execute/start_values.hpp"
 
 namespace ddpsim {
 
@@ -78,12 +84,13 @@ class CpuActions {
   // What the executor does itself.
   void operator()(const Wait&) {}
   void operator()(const Meet&) {}
-  void operator()(const Pause&) {}
   void operator()(const Collective&) {}
   void operator()(const Send&) {}
   void operator()(const Receive&) {}
   // What only takes the host time.
   void operator()(const Call&) {}
+
+  void operator()(const Pause&) { std::this_thread::sleep_for(doing_.work().host); }
 
   void operator()(const Chunked& chunked) { device_.take_in_pieces(chunked); }
 
@@ -335,7 +342,7 @@ class CpuActions {
 void CpuDevice::load(const Workload& workload) {
   user_code_.load(workload);
   updates_ = 0;
-  seeds_.clear();
+  draws_.forget();
 }
 
 void CpuDevice::begin(const Job& job, std::size_t program) {
@@ -349,16 +356,30 @@ void CpuDevice::begin(const Job& job, std::size_t program) {
 /// Of 16 bits they are fp32's, rounded (torch draws 16 numbers and more from coarser uniform ones
 /// then).
 void CpuDevice::draw(const Job& job, BufferId buffer, const Piece& piece, bool fresh) {
-  const std::lock_guard lock(drawing_);
-  if (fresh) {
-    TorchSeeds& seeds = seeds_.try_emplace(job.state, job.seed).first->second;
-    randoms_.insert_or_assign(buffer, TorchRandom(seeds.next()));
-  }
-  if (piece.empty()) return;
-  const auto random = randoms_.try_emplace(buffer, job.seed).first;
+  if (piece.empty()) return draws_.draw(job, buffer, {}, fresh);
   const InFull numbers(values_of(piece));
-  random->second.randn(numbers.get());
+  draws_.draw(job, buffer, numbers.get(), fresh);
   numbers.put_back();
+}
+
+std::shared_ptr<std::byte> CpuDevice::allocate(Bytes size, std::string_view what) {
+  const auto bytes = static_cast<std::size_t>(size.count);
+  std::shared_ptr<std::byte> made(new (std::nothrow) std::byte[bytes](),
+                                  std::default_delete<std::byte[]>());
+  if (!made) throw DeviceError(fmt::format("there is no memory for {} bytes of {}", bytes, what));
+  return made;
+}
+
+void CpuDevice::clear(const Piece& piece) {
+  std::ranges::fill(piece.bytes(), std::byte{0});
+}
+
+void CpuDevice::copy(const Piece& to, const Piece& from) {
+  std::memmove(to.data, from.data, from.bytes().size());
+}
+
+void CpuDevice::put_parameters(const Job& job, std::span<const execute::Beginning> parameters) {
+  execute::put_start_values(job, parameters);
 }
 
 void CpuDevice::take_in_pieces(const Chunked& chunked) {

@@ -3,11 +3,14 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "backend/comm_hooks/torch_random.hpp"
+#include "backend/comm_hooks/draws.hpp"
 #include "backend/device/cpu/chunk_pool.hpp"
 #include "backend/device/cpu/kernel_operands.hpp"
 #include "backend/device/cpu/sparse_rows.hpp"
@@ -31,7 +34,13 @@ class CpuDevice : public execute::Device {
   /// `workload` must outlive its jobs.
   void load(const Workload& workload);
 
+  std::shared_ptr<std::byte> allocate(Bytes size, std::string_view what) override;
+  void clear(const execute::Piece& piece) override;
+  void copy(const execute::Piece& to, const execute::Piece& from) override;
+  void put_parameters(const program::Job& job,
+                      std::span<const execute::Beginning> parameters) override;
   std::string refusal(const program::Job& job, const program::Task& task) const override;
+  std::string refusal(const program::Buffer& buffer) const override;
   void begin(const program::Job& job, std::size_t program) override;
   void begin_round() override;
   void run(const execute::Doing& doing) override;
@@ -58,9 +67,7 @@ class CpuDevice : public execute::Device {
   std::mutex casting_;
   /// By where they lie: infinite or NaN among 16-bit values when they were made.
   std::map<const std::byte*, std::int64_t> not_finite_;
-  std::mutex drawing_;
-  std::map<std::string, TorchSeeds> seeds_;           ///< by Job::state
-  std::map<program::BufferId, TorchRandom> randoms_;  ///< of the job under way
+  Draws draws_;
 };
 
 }  // namespace ddpsim

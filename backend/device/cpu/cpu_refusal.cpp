@@ -229,6 +229,12 @@ class Refusal {
 
 }  // namespace
 
+std::string CpuDevice::refusal(const Buffer& buffer) const {
+  return buffer.start == Start::parameters && buffer.type != DType::fp32
+             ? "a CPU holds parameters in fp32"
+             : "";
+}
+
 std::string CpuDevice::refusal(const Job& job, const Task& task) const {
   return std::visit(Refusal(job, task, user_code_), job.deed_of(task).action);
 }

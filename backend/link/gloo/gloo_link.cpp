@@ -55,16 +55,6 @@ PartBegins begins_of(const Exchange& exchange, const Piece& whole) {
 std::string GlooLink::refusal(const program::Action& action, DType type) const {
   const auto* collective = std::get_if<Collective>(&action);
   if (collective == nullptr) return "";
-  const bool adds = collective->what == Collectives::all_reduce ||
-                    collective->what == Collectives::reduce_scatter;
-  if (adds && collective->reduction == Reduction::none) return "it does not say what to reduce by";
-  if (!adds && collective->reduction != Reduction::none &&
-      collective->what != Collectives::all_gather)
-    return "it has nothing to reduce";
-  const bool has_parts =
-      collective->what == Collectives::reduce_scatter ||
-      (collective->what == Collectives::all_gather && collective->reduction == Reduction::none);
-  if (!has_parts && !collective->counts.empty()) return "its parts have to be alike";
   if (collective->reduction != Reduction::none && type != DType::fp32 && type != DType::fp16 &&
       type != DType::bf16)
     return fmt::format("Gloo's ranks do not add up {}", name_of(type));

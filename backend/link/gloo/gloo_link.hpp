@@ -16,7 +16,6 @@ class GlooLink : public execute::Link {
   void run(const program::Collective& collective, const execute::Exchange& exchange) override;
   void send(std::int32_t peer, const execute::Exchange& exchange) override;
   void receive(std::int32_t peer, const execute::Exchange& exchange) override;
-  StreamThreads& threads() override { return connection_.threads(); }
   void start_together() override { connection_.start_together(); }
   Instant now() const override { return connection_.now(); }
   void meet() override { connection_.meet(); }

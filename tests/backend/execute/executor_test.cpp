@@ -297,22 +297,6 @@ TEST_CASE("what a hook keeps is there for jobs with the same state alone", "[bac
         }) == 0);
 }
 
-TEST_CASE("a backend runs jobs or schedules, and says which", "[backend][execute]") {
-  const SmallJob job(1);
-  const Schedule schedule = job.schedule(Strategy::none);
-  CHECK(run_job(ddpsim::job_of(1), [&](Backend& rank) {
-          rank.load(job.workload, job.optimizer);
-          if (!rank.runs_jobs()) return 5;
-          try {
-            rank.run(schedule);
-          } catch (const std::logic_error& problem) {
-            return std::string(problem.what()) == "this backend runs jobs, and no schedules" ? 0
-                                                                                             : 6;
-          }
-          return 7;
-        }) == 0);
-}
-
 TEST_CASE("a job that cannot be done is refused in one line, before anything runs",
           "[backend][execute]") {
   const auto refused = [](const Job& job, int ranks) {

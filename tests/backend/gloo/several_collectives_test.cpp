@@ -36,7 +36,7 @@ struct LargeBuckets {
     const int code = run_job(job_of(2), [&](Backend& rank) {
       rank.load(job.workload, job.optimizer);
       const GradientReference reference = reference_of(rank, job, job.schedule(none), 1);
-      const RunnableStep step = job.on(rank, schedule);
+      const RunnableStep step = job.runnable(schedule);
       step.run(rank);
       const RankRun run = step.run(rank);
       if (rank.rank() == 0)

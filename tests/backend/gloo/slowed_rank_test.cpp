@@ -46,7 +46,7 @@ TEST_CASE("a rank computes as many times as long as it is told to, and the same"
             RunOptions options;
             options.by_processor = true;
             if (rank.rank() == 1) options.compute = 3;
-            Timeline measured = measure_step(rank, job.on(rank, schedule), options);
+            Timeline measured = measure_step(rank, job.runnable(schedule), options);
             const bool good = check_gradients(rank, job.workload, reference, {}).good();
             if (rank.rank() == 0) timeline = std::move(measured);
             return good ? 0 : 1;
@@ -73,7 +73,7 @@ TEST_CASE("a rank pauses before the task it is told to, and not elsewhere",
             RunOptions options;
             options.pause_before = paused;
             if (rank.rank() == 1) options.pause = 200ms;
-            Timeline measured = measure_step(rank, job.on(rank, schedule), options);
+            Timeline measured = measure_step(rank, job.runnable(schedule), options);
             if (rank.rank() == 0) timeline = std::move(measured);
             return 0;
           }) == 0);

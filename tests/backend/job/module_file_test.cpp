@@ -5,8 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "backend/device/cuda/gpu_module.hpp"
 #include "backend/device_error.hpp"
-#include "backend/nccl/device/gpu_module.hpp"
 #include "tests/scenarios/reader/scratch.hpp"
 
 namespace ddpsim {

@@ -53,7 +53,7 @@ bool all_have_times(const Schedule& schedule, const std::vector<TaskTimes>& time
 
 }  // namespace
 
-TEST_CASE("every rank reports the fingerprint of the job or schedule it was given",
+TEST_CASE("every rank reports the fingerprint of the job it was given",
           "[backend][measure][fingerprint]") {
   const std::string backend = GENERATE("threads", "gloo");
   const SmallJob job(2);
@@ -70,13 +70,13 @@ TEST_CASE("every rank reports the fingerprint of the job or schedule it was give
     CHECK(program::fingerprint(repeats) != expected);
   }
   const SmallJob on_gpus = gpu_job(2);
-  const Schedule schedule = on_gpus.schedule(Strategy::bucketed);
+  const program::Job step = on_gpus.step(on_gpus.schedule(Strategy::bucketed));
   CHECK(on_fakes(
             2, {GpuLink::Mode::shared}, std::chrono::seconds{5},
             [](int) { return std::make_unique<FakeGpu>(); },
             [&](Backend& rank) {
               rank.load(on_gpus.workload, on_gpus.optimizer);
-              return rank.run(schedule).fingerprint == fingerprint(schedule) ? 0 : 5;
+              return rank.run(step).fingerprint == program::fingerprint(step) ? 0 : 5;
             }) == 0);
 }
 
@@ -106,9 +106,9 @@ TEST_CASE("a rank whose schedule differs in one task is found, on all ranks",
           (odd == 0 ? its + ", rank 1 has " + usual : usual + ", rank 2 has " + its);
       CHECK(run_job(job_of(3, backend), [&](Backend& rank) {
               rank.load(job.workload, job.optimizer);
-              measure_step(rank, job.on(rank, schedule));
+              measure_step(rank, job.runnable(schedule));
               try {
-                measure_step(rank, job.on(rank, rank.rank() == odd ? other : schedule));
+                measure_step(rank, job.runnable(rank.rank() == odd ? other : schedule));
               } catch (const DeviceError& problem) {
                 return problem.what() == expected ? 0 : 6;
               }
@@ -134,7 +134,7 @@ TEST_CASE("a step without communication sends nothing, and its ranks meet where 
     CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             std::optional<Sent> sent;
-            const Timeline timeline = measure_step(rank, job.on(rank, quiet), {}, &sent);
+            const Timeline timeline = measure_step(rank, job.runnable(quiet), {}, &sent);
             if (sent != Sent{}) return 5;
             for (const auto& times : timeline.ranks)
               if (!all_have_times(quiet, times)) return 6;
@@ -160,7 +160,7 @@ TEST_CASE("of a repeated step each task has the time of the last round",
     CHECK(step.tasks.size() == once.tasks.size());
     CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            const RunnableStep runnable = job.on(rank, step);
+            const RunnableStep runnable = job.runnable(step);
             const RankRun run = runnable.run(rank);
             if (!all_have_times(step, run.times)) return 5;
             // Three rounds of 10 ms came before.
@@ -182,7 +182,7 @@ TEST_CASE("a step with all-reduces beside it has the times of its own tasks",
     CHECK(step.tasks.size() < quiet.tasks.size());  // without those in which ranks meet
     CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            const RunnableStep runnable = job.on(rank, step);
+            const RunnableStep runnable = job.runnable(step);
             const RankRun run = runnable.run(rank);
             if (!all_have_times(step, run.times)) return 5;
             if (run.fingerprint != runnable.fingerprint()) return 6;

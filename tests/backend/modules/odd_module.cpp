@@ -1,6 +1,6 @@
 // GPU modules as they should not be, and one whose GPU is a fake: which one, ODD says.
+#include "backend/device/cuda/gpu_module.hpp"
 #include "backend/device_error.hpp"
-#include "backend/nccl/device/gpu_module.hpp"
 #include "tests/backend/modules/process_gpu.hpp"
 
 #define FAKE 0

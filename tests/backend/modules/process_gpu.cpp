@@ -1,10 +1,14 @@
 #include "tests/backend/modules/process_gpu.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <random>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,67 +24,88 @@ extern "C" __attribute__((weak)) void ddpsim_fault_at_collective();
 namespace ddpsim {
 namespace {
 
-/// What fake GPUs of ranks that are processes share. Rank 0 is the hub: the others send it what
-/// they have over sockets of the kernel's own name space, and it sends back what comes of that.
-/// Like NCCL, it says nothing of a rank that is gone or stopped: it is only `late`.
+/// What fake GPUs of ranks that are processes share: sockets, in the kernel's own name space,
+/// between every two of them. Like NCCL, it says nothing of a rank that is gone or stopped: it is
+/// only `late`.
 class ProcessLink : public FakeLink {
  public:
   /// `id`: a name that no other job has. Milliseconds that a rank waits for another come from
   /// DDPSIM_FAKE_PATIENCE.
-  ProcessLink(const std::string& id, int rank, int ranks) : FakeLink(ranks), rank_(rank) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path + 1, id.data(), std::min<std::size_t>(id.size(), 64));
-    const auto* generic = reinterpret_cast<const sockaddr*>(&address);
-    if (rank == 0) {
-      const int door = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-      const bool open = bind(door, generic, sizeof address) == 0 && listen(door, ranks) == 0;
-      set_patience(door);
-      for (int other = 1; open && other < ranks; ++other)
-        others_.push_back(accept4(door, nullptr, nullptr, SOCK_CLOEXEC));
-      close(door);
-    } else {
-      others_.push_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      for (int tries = 0; ::connect(others_[0], generic, sizeof address) != 0; ++tries) {
-        if (tries == 1000) throw DeviceError("the fake hub does not answer");
+  ProcessLink(const std::string& id, int rank, int ranks)
+      : FakeLink(ranks), others_(static_cast<std::size_t>(ranks), -1) {
+    const int door = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_un mine = address_of(id, rank);
+    const bool open = bind(door, reinterpret_cast<const sockaddr*>(&mine), sizeof mine) == 0 &&
+                      listen(door, ranks) == 0;
+    set_patience(door);
+    for (int other = 0; other < rank; ++other) {
+      const int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      const sockaddr_un theirs = address_of(id, other);
+      for (int tries = 0;
+           ::connect(made, reinterpret_cast<const sockaddr*>(&theirs), sizeof theirs) != 0;
+           ++tries) {
+        if (tries == 1000) throw DeviceError("a fake GPU does not answer");
         usleep(2000);
       }
+      set_patience(made);
+      send_all(made, &rank, sizeof rank);
+      others_[static_cast<std::size_t>(other)] = made;
     }
-    for (const int other : others_) set_patience(other);
+    for (int more = rank + 1; open && more < ranks; ++more) {
+      const int came = accept4(door, nullptr, nullptr, SOCK_CLOEXEC);
+      set_patience(came);
+      int who = 0;
+      receive_all(came, &who, sizeof who);
+      if (!late_) others_.at(static_cast<std::size_t>(who)) = came;
+    }
+    close(door);
   }
   ~ProcessLink() override {
-    for (const int other : others_) close(other);
+    for (const int other : others_)
+      if (other >= 0) close(other);
   }
 
   bool late() const { return late_; }
 
-  void all_reduce(float* values, std::int64_t count) override {
-    const auto size = static_cast<std::size_t>(count) * sizeof(float);
-    if (rank_ != 0) return send_and_receive(values, size, values, size);
-    std::vector<float> theirs(static_cast<std::size_t>(count));
-    for (const int other : others_) {
-      receive(other, theirs.data(), size);
-      for (std::size_t i = 0; i < theirs.size(); ++i) values[i] += theirs[i];
-    }
-    for (const int other : others_) send_all(other, values, size);
+  void send(int, int, int to, std::span<const std::byte> bytes) override {
+    const std::uint64_t size = bytes.size();
+    send_all(others_[static_cast<std::size_t>(to)], &size, sizeof size);
+    send_all(others_[static_cast<std::size_t>(to)], bytes.data(), bytes.size());
   }
-  /// The hub takes the ranks in the order in which they came; all have the same size.
-  void all_gather(std::byte* parts, int rank, std::size_t size) override {
-    const std::size_t whole = static_cast<std::size_t>(ranks()) * size;
-    std::byte* mine = parts + static_cast<std::size_t>(rank) * size;
-    if (rank_ != 0) {
-      send_all(others_[0], &rank, sizeof rank);
-      return send_and_receive(mine, size, parts, whole);
+  Message receive(int, int from, int) override {
+    std::uint64_t size = 0;
+    receive_all(others_[static_cast<std::size_t>(from)], &size, sizeof size);
+    if (late_) return {};
+    Message message(size);
+    receive_all(others_[static_cast<std::size_t>(from)], message.data(), size);
+    return message;
+  }
+  /// Of each two the first one sends first, lest both wait for room.
+  std::vector<Message> everyones(int communicator, const std::vector<int>& group, int me,
+                                 std::span<const std::byte> mine) override {
+    std::map<int, Message> by_rank{{me, Message(mine.begin(), mine.end())}};
+    std::vector<int> ascending = group;
+    std::sort(ascending.begin(), ascending.end());
+    for (const int other : ascending) {
+      if (other == me || late_) continue;
+      if (me < other) send(communicator, me, other, mine);
+      by_rank[other] = receive(communicator, other, me);
+      if (me > other) send(communicator, me, other, mine);
     }
-    for (const int other : others_) {
-      int who = 0;
-      receive(other, &who, sizeof who);
-      receive(other, parts + static_cast<std::size_t>(who) * size, size);
-    }
-    for (const int other : others_) send_all(other, parts, whole);
+    if (late_) return {};
+    std::vector<Message> all;
+    for (const int each : group) all.push_back(by_rank[each]);
+    return all;
   }
 
  private:
+  static sockaddr_un address_of(const std::string& id, int rank) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path + 1, id.data(), std::min<std::size_t>(id.size(), 64));
+    address.sun_path[66] = static_cast<char>(1 + rank);
+    return address;
+  }
   static void set_patience(int socket) {
     const char* text = std::getenv("DDPSIM_FAKE_PATIENCE");
     const long milliseconds = text == nullptr ? 60'000 : std::atol(text);
@@ -88,19 +113,15 @@ class ProcessLink : public FakeLink {
     setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   }
-  void send_and_receive(const void* from, std::size_t sent, void* to, std::size_t received) {
-    send_all(others_[0], from, sent);
-    receive(others_[0], to, received);
-  }
   void send_all(int other, const void* from, std::size_t size) {
     const auto* bytes = static_cast<const char*>(from);
     for (std::size_t done = 0; done < size && !late_;) {
-      const ssize_t count = send(other, bytes + done, size - done, MSG_NOSIGNAL);
+      const ssize_t count = ::send(other, bytes + done, size - done, MSG_NOSIGNAL);
       if (count > 0) done += static_cast<std::size_t>(count);
       late_ = late_ || (count <= 0 && errno != EINTR);
     }
   }
-  void receive(int other, void* to, std::size_t size) {
+  void receive_all(int other, void* to, std::size_t size) {
     auto* bytes = static_cast<char*>(to);
     for (std::size_t done = 0; done < size && !late_;) {
       const ssize_t count = recv(other, bytes + done, size - done, 0);
@@ -109,8 +130,7 @@ class ProcessLink : public FakeLink {
     }
   }
 
-  int rank_;
-  std::vector<int> others_;  ///< the hub's: all; another's: the hub
+  std::vector<int> others_;  ///< [rank] sockets; -1: there is none
   bool late_ = false;
 };
 
@@ -131,27 +151,15 @@ class ProcessGpu : public FakeGpu {
         std::string(reinterpret_cast<const char*>(id.data()), id.size()), rank, ranks);
     link_ = processes_.get();
   }
-  void all_reduce(void* values, std::int64_t count, DType type) override {
-    begin();
-    FakeGpu::all_reduce(values, count, type);
-    end();
-  }
-  void broadcast(void* bytes, Bytes size) override {
-    begin();
-    FakeGpu::broadcast(bytes, size);
-    end();
-  }
-  void all_gather(void* parts, Bytes size) override {
-    begin();
-    FakeGpu::all_gather(parts, size);
-    end();
+  void record(int event, GpuStream stream) override {
+    stuck = stuck || (processes_ && processes_->late());
+    FakeGpu::record(event, stream);
   }
 
  private:
-  static void begin() {
+  void begin_collective() override {
     if (ddpsim_fault_at_collective != nullptr) ddpsim_fault_at_collective();
   }
-  void end() { stuck = stuck || (processes_ && processes_->late()); }
 
   std::unique_ptr<ProcessLink> processes_;
 };

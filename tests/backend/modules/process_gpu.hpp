@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "backend/nccl/device/gpu.hpp"
+#include "backend/device/cuda/gpu.hpp"
 
 namespace ddpsim {
 

@@ -1,72 +1,80 @@
 #pragma once
 
-#include <barrier>
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <set>
+#include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "backend/cpu/float16.hpp"
+#include "backend/device/cuda/gpu.hpp"
 #include "backend/device_error.hpp"
-#include "backend/nccl/device/gpu.hpp"
 
 namespace ddpsim {
 
-/// What fake GPUs of one job share: their collectives.
+/// What fake GPUs of one job share: their messages. Of one communicator and pair of ranks they come
+/// in the order in which they were sent.
 class FakeLink {
  public:
-  explicit FakeLink(int ranks) : barrier_(ranks), ranks_(ranks) {}
+  using Message = std::vector<std::byte>;
+
+  explicit FakeLink(int ranks) : ranks_(ranks) {}
   virtual ~FakeLink() = default;
-  virtual void all_reduce(float* values, std::int64_t count) {
-    {
-      const std::lock_guard lock(mutex_);
-      sum_.resize(static_cast<std::size_t>(count), 0);
-      for (std::int64_t i = 0; i < count; ++i) sum_[static_cast<std::size_t>(i)] += values[i];
-    }
-    barrier_.arrive_and_wait();
-    std::memcpy(values, sum_.data(), static_cast<std::size_t>(count) * sizeof(float));
-    barrier_.arrive_and_wait();
-    {
-      const std::lock_guard lock(mutex_);
-      sum_.clear();
-    }
-    barrier_.arrive_and_wait();
-  }
-  /// [rank][size], of which this rank's is there.
-  virtual void all_gather(std::byte* parts, int rank, std::size_t size) {
-    {
-      const std::lock_guard lock(mutex_);
-      parts_.resize(static_cast<std::size_t>(ranks_) * size);
-      std::memcpy(parts_.data() + static_cast<std::size_t>(rank) * size,
-                  parts + static_cast<std::size_t>(rank) * size, size);
-    }
-    barrier_.arrive_and_wait();
-    std::memcpy(parts, parts_.data(), parts_.size());
-    barrier_.arrive_and_wait();
-  }
+
   int ranks() const { return ranks_; }
+  virtual void send(int communicator, int from, int to, std::span<const std::byte> bytes) {
+    {
+      const std::lock_guard lock(mutex_);
+      boxes_[{communicator, from, to}].emplace_back(bytes.begin(), bytes.end());
+    }
+    came_.notify_all();
+  }
+  virtual Message receive(int communicator, int from, int to) {
+    std::unique_lock lock(mutex_);
+    std::deque<Message>& box = boxes_[{communicator, from, to}];
+    if (!came_.wait_for(lock, std::chrono::seconds{60}, [&] { return !box.empty(); }))
+      throw DeviceError("a fake GPU waits for another in vain");
+    Message message = std::move(box.front());
+    box.pop_front();
+    return message;
+  }
+  /// What each rank of a group has, by place. All call it.
+  virtual std::vector<Message> everyones(int communicator, const std::vector<int>& group, int me,
+                                         std::span<const std::byte> mine) {
+    for (const int other : group)
+      if (other != me) send(communicator, me, other, mine);
+    std::vector<Message> all;
+    for (const int other : group)
+      all.push_back(other == me ? Message(mine.begin(), mine.end())
+                                : receive(communicator, other, me));
+    return all;
+  }
 
  private:
-  std::vector<std::byte> parts_;
-  std::barrier<> barrier_;
   int ranks_;
   std::mutex mutex_;
-  std::vector<float> sum_;
+  std::condition_variable came_;
+  std::map<std::tuple<int, int, int>, std::deque<Message>> boxes_;
 };
 
 /// One call, as it was made.
 struct GpuCall {
   enum class Kind { work, record, wait, collective, seen } kind = Kind::work;
-  Stream stream = Stream::compute;
-  int event = -1;                ///< recorded, waited for, or seen by the host
-  std::string range{};           ///< innermost range it was made in
-  const void* result = nullptr;  ///< what it writes first
-  std::int64_t count = 0;        ///< how much of that, in 4 bytes
+  GpuStream stream = first_stream;  ///< nobody's of what the host saw
+  int event = -1;                   ///< recorded, waited for, or seen by the host
+  std::string range{};              ///< innermost range it was made in
+  const void* result = nullptr;     ///< what it writes first
+  std::int64_t count = 0;           ///< how much of that, in 4 bytes
 };
 
 /// What work takes on a fake GPU.
@@ -79,6 +87,7 @@ struct FakePace {
 /// Records every call, and does on host memory, at once, what it is asked for. What the log says of
 /// streams and events is all a GPU would know of order. Each stream has a clock: work takes what
 /// the pace says, after what the stream had to do, and events are reached when that time has come.
+/// A stream that was not made is an error.
 class FakeGpu : public Gpu {
  public:
   explicit FakeGpu(FakeLink* link = nullptr, std::string uuid = "fake") : link_(link) {
@@ -105,9 +114,10 @@ class FakeGpu : public Gpu {
         std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch()).count());
   }
   /// When a stream will have done what it was given so far.
-  Clock::time_point done_at(Stream stream) { return std::max(free_[stream], Clock::now()); }
+  Clock::time_point done_at(GpuStream stream) { return std::max(free_[stream], Clock::now()); }
 
   GpuDescription description() const override { return description_; }
+  void make_stream(GpuStream stream) override { streams_.insert(stream); }
   std::shared_ptr<std::byte> allocate(Bytes size, const char*) override {
     auto store = std::make_shared<std::vector<float>>(static_cast<std::size_t>(size.count / 4 + 1));
     return {store, reinterpret_cast<std::byte*>(store->data())};
@@ -118,10 +128,15 @@ class FakeGpu : public Gpu {
       values[i] = static_cast<float>((i * 2654435761U + seed * 97U) % 2003U) / 1001.0F - 1.0F;
     put(to, values, type);
   }
-  void clear(Stream, void* values, Bytes size) override {
+  void clear(GpuStream stream, void* values, Bytes size) override {
+    check(stream);
     std::memset(values, 0, static_cast<std::size_t>(size.count));
   }
-  void write(Stream stream, void* to, std::span<const float> values, DType type) override {
+  void copy(GpuStream stream, void* to, const void* from, Bytes size) override {
+    std::memcpy(to, from, index(size.count));
+    work(stream, to, size.count / 4);
+  }
+  void write(GpuStream stream, void* to, std::span<const float> values, DType type) override {
     put(to, {values.begin(), values.end()}, type);
     work(stream, to, words(static_cast<std::int64_t>(values.size()), type));
   }
@@ -129,26 +144,27 @@ class FakeGpu : public Gpu {
     return get(values, count, type);
   }
 
-  void record(int event, Stream stream) override {
+  void record(int event, GpuStream stream) override {
     times_[event] = advance(stream, {});
-    hangs_[event] = stuck && stream == Stream::communication && collectives_ > 0;
+    hangs_[event] = stuck && communicates_.count(stream) > 0;
     note({GpuCall::Kind::record, stream, event});
   }
-  void wait(Stream stream, int event) override {
+  void wait(GpuStream stream, int event) override {
+    check(stream);
     free_[stream] = std::max(free_[stream], times_[event]);
     note({GpuCall::Kind::wait, stream, event});
   }
   bool reached(int event) override {
     const auto found = times_.find(event);
     if (found == times_.end() || hangs_[event] || found->second > Clock::now()) return false;
-    note({GpuCall::Kind::seen, Stream::host, event});
+    note({GpuCall::Kind::seen, -1, event});
     return true;
   }
   Duration between(int earlier, int later) override {
     return times_.at(later) - times_.at(earlier);
   }
 
-  void note_clock() override { clock_ = nanoseconds(advance(Stream::compute, {})); }
+  void note_clock() override { clock_ = nanoseconds(advance(first_stream, {})); }
   std::uint64_t noted_clock() override { return clock_; }
 
   void gemm(const GemmCall& call) override {
@@ -169,42 +185,51 @@ class FakeGpu : public Gpu {
     note({GpuCall::Kind::work, call.stream, -1, "", call.result,
           words(g.m * g.n, call.result_type)});
   }
-  void scale(Stream stream, void* to, const void* from, std::int64_t count, DType type,
+  void set(GpuStream stream, void* to, std::int64_t count, DType type, float value) override {
+    put(to, std::vector<float>(index(count), value), type);
+    work(stream, to, words(count, type));
+  }
+  void scale(GpuStream stream, void* to, const void* from, std::int64_t count, DType type,
              float factor) override {
     std::vector<float> values = get(from, count, type);
     for (float& value : values) value *= factor;
     put(to, values, type);
     work(stream, to, words(count, type));
   }
-  void add(Stream stream, void* to, const void* from, std::int64_t count, DType type) override {
-    combine(to, get(to, count, type), get(from, count, type), type, 1);
+  void combine(GpuStream stream, void* to, const void* left, const void* right, std::int64_t count,
+               DType type, float a, float b) override {
+    std::vector<float> values = get(left, count, type);
+    const std::vector<float> others = get(right, count, type);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = a * values[i] + b * others[i];
+    put(to, values, type);
     work(stream, to, words(count, type));
   }
-  void move(Stream stream, const void*, void* to, Bytes traffic, Bytes) override {
+  void move(GpuStream stream, const void*, void* to, Bytes traffic, Bytes) override {
     moved += traffic;
     work(stream, to, 0);
   }
-  void normalise(const void*, void* to, Bytes traffic, Bytes) override {
+  void normalise(GpuStream stream, const void*, void* to, Bytes traffic, Bytes) override {
     moved += traffic;
-    work(Stream::compute, to, 0);
+    work(stream, to, 0);
   }
-  void spin(Stream stream, Duration time) override {
+  void spin(GpuStream stream, Duration time) override {
     advance(stream, time);
     note({GpuCall::Kind::work, stream});
   }
-  void update(const UpdateCall& call) override { work(call.stream, call.parameter, call.count); }
+  void update(const UpdateCall& call) override {
+    advance(call.stream, pace.memory);
+    for (const UpdatedTensor& tensor : call.tensors) {
+      update(call, tensor);
+      note({GpuCall::Kind::work, call.stream, -1, "", tensor.parameter, tensor.count});
+    }
+  }
 
-  void convert(Stream stream, void* to, DType to_type, const void* from, DType from_type,
+  void convert(GpuStream stream, void* to, DType to_type, const void* from, DType from_type,
                std::int64_t count) override {
     put(to, get(from, count, from_type), to_type);
     work(stream, to, words(count, to_type));
   }
-  void subtract(Stream stream, void* to, const void* left, const void* right, std::int64_t count,
-                DType type) override {
-    combine(to, get(left, count, type), get(right, count, type), type, -1);
-    work(stream, to, words(count, type));
-  }
-  void orthogonalize(Stream stream, void* matrix, std::int64_t rows, std::int64_t columns,
+  void orthogonalize(GpuStream stream, void* matrix, std::int64_t rows, std::int64_t columns,
                      DType type, float epsilon) override {
     std::vector<float> values = get(matrix, rows * columns, type);
     const auto at = [&](std::int64_t row, std::int64_t column) -> float& {
@@ -223,7 +248,7 @@ class FakeGpu : public Gpu {
     put(matrix, values, type);
     work(stream, matrix, words(rows * columns, type));
   }
-  void observe(Stream stream, const QuantizeCall& call) override {
+  void observe(GpuStream stream, const QuantizeCall& call) override {
     const std::vector<float> values = get(call.values, call.count, call.type);
     for (std::int64_t c = 0; c < call.channels; ++c) {
       float least = 0, most = 0;
@@ -235,7 +260,7 @@ class FakeGpu : public Gpu {
     }
     work(stream, call.scales, 2 * call.channels);
   }
-  void quantize(Stream stream, const QuantizeCall& call) override {
+  void quantize(GpuStream stream, const QuantizeCall& call) override {
     const std::vector<float> values = get(call.values, call.count, call.type);
     for (std::int64_t i = 0; i < call.channel * call.channels; ++i) {
       const std::int64_t c = i / call.channel;
@@ -245,7 +270,7 @@ class FakeGpu : public Gpu {
     }
     work(stream, call.codes, call.channel * call.channels / 4);
   }
-  void dequantize(Stream stream, const QuantizeCall& call, int ranks, float factor) override {
+  void dequantize(GpuStream stream, const QuantizeCall& call, int ranks, float factor) override {
     std::vector<float> values(index(call.count));
     for (std::int64_t i = 0; i < call.count; ++i) {
       const std::int64_t c = i / call.channel;
@@ -261,48 +286,92 @@ class FakeGpu : public Gpu {
   }
 
   std::vector<std::byte> make_id() override { return std::vector<std::byte>(128, std::byte{42}); }
-  void connect(std::span<const std::byte> id, int rank, int, int most) override {
+  void connect(std::span<const std::byte> id, int rank, int ranks, int most) override {
     rank_ = rank;
+    groups_.assign(1, std::vector<int>(static_cast<std::size_t>(ranks)));
+    std::iota(groups_[0].begin(), groups_[0].end(), 0);
     id_received.assign(id.begin(), id.end());
     if (channels_asked != nullptr) *channels_asked = most;
     if (received != nullptr) *received = id_received;
   }
-  void all_reduce(void* values, std::int64_t count, DType type) override {
-    ++collectives_;
-    if (link_ != nullptr && !stuck) {
-      std::vector<float> sum = get(values, count, type);
-      link_->all_reduce(sum.data(), count);
-      put(values, sum, type);
+  int split(int colour, int place) override {
+    std::vector<std::pair<int, int>> members;  // place and rank
+    const std::array<int, 2> mine{colour, place};
+    int other = 0;
+    for (const auto& bytes : everyones(0, std::as_bytes(std::span(mine)))) {
+      std::array<int, 2> theirs{-1, 0};
+      if (bytes.size() == sizeof theirs) std::memcpy(theirs.data(), bytes.data(), sizeof theirs);
+      if (theirs[0] == colour) members.emplace_back(theirs[1], other);
+      ++other;
     }
-    transfer(values, count * size_of(type).count);
+    std::sort(members.begin(), members.end());
+    std::vector<int>& group = groups_.emplace_back();
+    if (colour >= 0)
+      for (const auto& [at, rank] : members) group.push_back(rank);
+    return static_cast<int>(groups_.size()) - 1;
   }
-  void broadcast(void* bytes, Bytes size) override {
-    if (link_ != nullptr && link_->ranks() > 1 && !stuck) {
-      std::vector<std::byte> all(index(link_->ranks() * size.count));
-      std::memcpy(all.data() + rank_ * size.count, bytes, index(size.count));
-      link_->all_gather(all.data(), rank_, index(size.count));
-      std::memcpy(bytes, all.data(), index(size.count));
+  void all_reduce(const RanksCall& call, bool mean) override {
+    begin_collective();
+    put(call.to, sum_of(call, call.count, mean), call.type);
+    transfer(call, call.count * size_of(call.type).count);
+  }
+  void broadcast(const RanksCall& call, int root) override {
+    begin_collective();
+    const std::size_t size = index(call.count * size_of(call.type).count);
+    const bool sends = place_in(call.communicator) == static_cast<std::size_t>(root);
+    const auto all = everyones(call.communicator,
+                               {static_cast<const std::byte*>(sends ? call.from : call.to), size});
+    if (all.size() > index(root)) put_bytes(call.to, all[index(root)]);
+    transfer(call, call.count * size_of(call.type).count);
+  }
+  void all_gather(const RanksCall& call) override {
+    begin_collective();
+    const std::size_t size = index(call.count * size_of(call.type).count);
+    const auto all = everyones(call.communicator, {static_cast<const std::byte*>(call.from), size});
+    for (std::size_t k = 0; k < all.size(); ++k)
+      put_bytes(static_cast<std::byte*>(call.to) + k * size, all[k]);
+    transfer(call, call.count * size_of(call.type).count,
+             static_cast<std::int64_t>(all.size() * size / 4));
+  }
+  void reduce_scatter(const RanksCall& call, bool mean) override {
+    begin_collective();
+    const auto ranks = static_cast<std::int64_t>(groups_.at(index(call.communicator)).size());
+    const std::vector<float> sum = sum_of(call, ranks * call.count, mean);
+    const auto own =
+        sum.begin() + static_cast<std::ptrdiff_t>(place_in(call.communicator) * index(call.count));
+    put(call.to, {own, own + call.count}, call.type);
+    transfer(call, ranks * call.count * size_of(call.type).count);
+  }
+  /// What is sent to others does not wait for them.
+  void exchange(int communicator, GpuStream stream, std::span<const GpuMessage> messages) override {
+    begin_collective();
+    const std::vector<int>& group = groups_.at(index(communicator));
+    std::deque<FakeLink::Message> own;
+    std::int64_t moved = 0;
+    void* result = nullptr;
+    for (const GpuMessage& each : messages) {
+      if (each.is_received) continue;
+      const std::span<const std::byte> bytes{each.data, index(each.size.count)};
+      const int peer = group.at(index(each.peer));
+      if (peer == rank_)
+        own.emplace_back(bytes.begin(), bytes.end());
+      else if (link_ != nullptr)
+        link_->send(communicator, rank_, peer, bytes);
+      moved += each.size.count;
     }
-    transfer(bytes, size.count);
-  }
-  void all_gather(void* parts, Bytes size) override {
-    ++collectives_;
-    if (link_ != nullptr && !stuck)
-      link_->all_gather(static_cast<std::byte*>(parts), rank_, index(size.count));
-    transfer(parts, size.count, (link_ != nullptr ? link_->ranks() : 1) * size.count / 4);
-  }
-  void reduce_scatter(void* parts, std::int64_t count, DType type) override {
-    const std::int64_t ranks = link_ != nullptr ? link_->ranks() : 1;
-    std::vector<float> sum = get(parts, ranks * count, type);
-    if (link_ != nullptr) link_->all_reduce(sum.data(), ranks * count);
-    for (std::int64_t i = 0; i < ranks * count; ++i)
-      if (i / count != rank_) sum[index(i)] = std::nanf("");  // nobody may use it
-    put(parts, sum, type);
-    transfer(parts, ranks * count * size_of(type).count);
-  }
-  void exchange(const void* from, void* to, Bytes size) override {
-    std::memcpy(to, from, index(size.count));
-    transfer(to, size.count, size.count);
+    for (const GpuMessage& each : messages) {
+      if (!each.is_received) continue;
+      const int peer = group.at(index(each.peer));
+      result = each.data;
+      if (peer == rank_) {
+        put_bytes(each.data, own.front());
+        own.pop_front();
+      } else if (link_ != nullptr) {
+        put_bytes(each.data, link_->receive(communicator, peer, rank_));
+      }
+    }
+    // Counted in bytes: these move no more than they say.
+    transfer({communicator, stream, nullptr, result, 0, DType::fp32}, moved, moved);
   }
   std::string failure() override { return problem != nullptr ? *problem : ""; }
   void abort() override {
@@ -316,7 +385,11 @@ class FakeGpu : public Gpu {
   std::vector<GpuCall>* log = nullptr;  ///< outlives this
 
  protected:
+  /// A collective is about to be enqueued.
+  virtual void begin_collective() {}
+
   FakeLink* link_;
+  int rank_ = 0;
 
  private:
   void note(GpuCall call) {
@@ -326,8 +399,12 @@ class FakeGpu : public Gpu {
 
   std::uint64_t clock_ = 0;
   GpuDescription description_;
+  void check(GpuStream stream) const {
+    if (streams_.count(stream) == 0) throw std::logic_error("a stream that was not made");
+  }
   /// When work of this length, given now, ends.
-  Clock::time_point advance(Stream stream, Duration time) {
+  Clock::time_point advance(GpuStream stream, Duration time) {
+    check(stream);
     const auto now = Clock::now();
     auto& free = free_[stream];
     free = std::max(free, now) + std::chrono::duration_cast<Clock::duration>(time);
@@ -337,16 +414,72 @@ class FakeGpu : public Gpu {
     if (most_pending != nullptr) *most_pending = std::max(*most_pending, pending.size());
     return free;
   }
-  void transfer(void* result, std::int64_t bytes) { transfer(result, bytes, bytes / 4); }
-  void transfer(void* result, std::int64_t bytes, std::int64_t noted) {
-    advance(Stream::communication,
+  void transfer(const RanksCall& call, std::int64_t bytes) { transfer(call, bytes, bytes / 4); }
+  void transfer(const RanksCall& call, std::int64_t bytes, std::int64_t noted) {
+    communicates_.insert(call.stream);
+    advance(call.stream,
             pace.collective + (pace.link > 0 ? from_seconds(static_cast<double>(bytes) / pace.link)
                                              : Duration{}));
-    note({GpuCall::Kind::collective, Stream::communication, -1, "", result, noted});
+    note({GpuCall::Kind::collective, call.stream, -1, "", call.to, noted});
   }
-  void work(Stream stream, const void* result, std::int64_t count) {
+  void work(GpuStream stream, const void* result, std::int64_t count) {
     advance(stream, pace.memory);
     note({GpuCall::Kind::work, stream, -1, "", result, count});
+  }
+
+  std::size_t place_in(int communicator) const {
+    const std::vector<int>& group = groups_.at(index(communicator));
+    return static_cast<std::size_t>(std::find(group.begin(), group.end(), rank_) - group.begin());
+  }
+  /// By place; nothing where there is no link, or it no longer answers.
+  std::vector<FakeLink::Message> everyones(int communicator, std::span<const std::byte> mine) {
+    if (link_ == nullptr || stuck) return {};
+    return link_->everyones(communicator, groups_.at(index(communicator)), rank_, mine);
+  }
+  /// Added up in the order of places: the same to the bit on all.
+  std::vector<float> sum_of(const RanksCall& call, std::int64_t count, bool mean) {
+    std::vector<float> sum = get(call.from, count, call.type);
+    const auto all = everyones(call.communicator, std::as_bytes(std::span(sum)));
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      if (all[k].size() != sum.size() * sizeof(float)) continue;
+      std::vector<float> theirs(sum.size());
+      put_bytes(theirs.data(), all[k]);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = (k == 0 ? 0 : sum[i]) + theirs[i];
+    }
+    if (mean)
+      for (float& value : sum)
+        value /= static_cast<float>(groups_.at(index(call.communicator)).size());
+    return sum;
+  }
+  static void put_bytes(void* to, const FakeLink::Message& bytes) {
+    if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  }
+
+  static void update(const UpdateCall& call, const UpdatedTensor& tensor) {
+    std::vector<float> parameter = get(tensor.parameter, tensor.count, call.type);
+    const std::vector<float> gradient = get(tensor.gradient, tensor.count, call.type);
+    std::vector<float> momentum = get(tensor.momentum, tensor.count, call.type);
+    if (call.optimizer == Optimizer::sgd) {
+      for (std::size_t i = 0; i < parameter.size(); ++i) {
+        momentum[i] = 0.9F * momentum[i] + (gradient[i] + 1e-4F * parameter[i]);
+        parameter[i] -= 1e-4F * momentum[i];
+      }
+    } else {
+      std::vector<float> variance = get(tensor.variance, tensor.count, call.type);
+      const auto steps = static_cast<float>(call.step);
+      const float first = 1 / (1 - std::pow(0.9F, steps)),
+                  second = 1 / (1 - std::pow(0.999F, steps));
+      const float decay = call.optimizer == Optimizer::adam ? 0 : 1e-4F * 1e-4F;
+      for (std::size_t i = 0; i < parameter.size(); ++i) {
+        momentum[i] = 0.9F * momentum[i] + 0.1F * gradient[i];
+        variance[i] = 0.999F * variance[i] + 0.001F * gradient[i] * gradient[i];
+        parameter[i] -= decay * parameter[i] +
+                        1e-4F * (momentum[i] * first) / (std::sqrt(variance[i] * second) + 1e-8F);
+      }
+      put(tensor.variance, variance, call.type);
+    }
+    put(tensor.momentum, momentum, call.type);
+    put(tensor.parameter, parameter, call.type);
   }
 
   static std::int64_t words(std::int64_t count, DType type) {
@@ -367,18 +500,12 @@ class FakeGpu : public Gpu {
     else
       narrow(type, values, {static_cast<std::uint16_t*>(to), values.size()});
   }
-  static void combine(void* to, std::vector<float> left, const std::vector<float>& right,
-                      DType type, float sign) {
-    for (std::size_t i = 0; i < left.size(); ++i) left[i] += sign * right[i];
-    put(to, left, type);
-  }
-
   std::map<int, Clock::time_point> times_;
-  std::map<Stream, Clock::time_point> free_;
-  std::map<Stream, std::deque<Clock::time_point>> pending_;
+  std::map<GpuStream, Clock::time_point> free_;
+  std::map<GpuStream, std::deque<Clock::time_point>> pending_;
   std::map<int, bool> hangs_;
-  int collectives_ = 0;
-  int rank_ = 0;
+  std::set<GpuStream> streams_, communicates_;
+  std::vector<std::vector<int>> groups_{{0}};  ///< [communicator] ranks by place
   std::vector<std::string> ranges_;
 };
 

@@ -41,29 +41,8 @@ TEST_CASE("every step of a comm hook is behind what it waits for, and no stream 
   const SmallJob job = gpu_job(2);
   for (const HookCase& each : gpu_hooks()) {
     CAPTURE(label(each.hook));
-    const Schedule schedule = job.schedule(training_of(each.hook));
-    const std::vector<GpuCall> calls = calls_of(job, schedule);
-    const Order order(calls);
-    const auto by_task = calls_by_task(schedule, calls);
-    std::size_t waits = 0, crossings = 0;
-    for (std::uint32_t t = 0; t < schedule.tasks.size(); ++t) {
-      const Task& task = schedule.tasks[t];
-      CAPTURE(t, name_of(task.operation));
-      REQUIRE(by_task[t].empty() == (task.stream == Stream::host));
-      for (const std::size_t call : by_task[t]) CHECK(calls[call].stream == task.stream);
-      for (const std::uint32_t earlier : schedule.waits_for(task)) {
-        const Task& before = schedule.tasks[earlier];
-        if (task.stream == Stream::host || before.stream == Stream::host) continue;
-        for (const std::size_t call : by_task[t])
-          if (calls[call].kind == GpuCall::Kind::work ||
-              calls[call].kind == GpuCall::Kind::collective)
-            CHECK(order.before(by_task[earlier].back(), call));
-        crossings += before.stream != task.stream ? 1 : 0;
-      }
-      for (const std::size_t call : by_task[t])
-        waits += calls[call].kind == GpuCall::Kind::wait ? 1 : 0;
-    }
-    CHECK(waits == crossings);
+    const program::Job step = job.step(job.schedule(training_of(each.hook)));
+    check_dependencies(step, calls_of(job, step));
   }
 }
 
@@ -72,7 +51,8 @@ TEST_CASE("no two streams write one place of memory unordered, whatever the comm
   const SmallJob job = gpu_job(2);
   for (const HookCase& each : gpu_hooks()) {
     CAPTURE(label(each.hook));
-    const std::vector<GpuCall> calls = calls_of(job, job.schedule(training_of(each.hook)));
+    const std::vector<GpuCall> calls =
+        calls_of(job, job.step(job.schedule(training_of(each.hook))));
     const Order order(calls, true);
     std::size_t pairs = 0;
     for (std::size_t a = 0; a < calls.size(); ++a)
@@ -127,9 +107,9 @@ TEST_CASE("R24: with a comm hook, copies into buckets do not divide; the hook do
               [&](int) { return std::make_unique<FakeGpu>(&link); },
               [&](Backend& backend) {
                 backend.load(job.workload, job.optimizer);
-                backend.run(job.schedule(Strategy::none));
+                backend.run(job.step(job.schedule(Strategy::none)));
                 const std::vector<float> own = backend.gradient(0);
-                backend.run(job.schedule(training_of(hook_from_step_2(kind))));
+                backend.run(job.step(job.schedule(training_of(hook_from_step_2(kind)))));
                 const std::vector<float> after = backend.gradient(0);
                 ++(after == own ? kept : divided);
                 return 0;
@@ -150,17 +130,14 @@ TEST_CASE("what GPUs do not run of comm hooks is refused before anything runs",
   plugin.plugin = "mine";
   CommHook wide = hook_from_step_2(CommHookKind::batched_powersgd);
   wide.powersgd.rank = 1000;
-  for (const auto& [hook, text] :
-       {std::pair{topk, "topk runs on the gloo backend only"},
-        {plugin, "on the gloo backend only"},
-        {hook_from_step_2(CommHookKind::zero_step), "ranks that update different parameters"},
-        {hook_from_step_2(CommHookKind::zero_step_interleaved), "gloo backend only"},
-        {wide, "needs buckets of more than"}}) {
+  for (const auto& [hook, text] : {std::pair{topk, "topk runs on the gloo backend only"},
+                                   {plugin, "on the gloo backend only"},
+                                   {wide, "more columns than rows"}}) {
     std::vector<GpuCall> calls;
     std::string said;
     bool aborted = false;
     CHECK(on_fakes(
-              1, {}, seconds{5},
+              1, {GpuLink::Mode::loopback, 2}, seconds{5},
               [&](int) {
                 auto gpu = std::make_unique<FakeGpu>();
                 gpu->log = &calls;
@@ -171,12 +148,12 @@ TEST_CASE("what GPUs do not run of comm hooks is refused before anything runs",
                 backend.load(job.workload, job.optimizer);
                 calls.clear();
                 try {
-                  backend.run(job.schedule(training_of(hook)));
+                  backend.run(job.step(job.schedule(training_of(hook))));
                 } catch (const std::invalid_argument& problem) {
                   said = problem.what();
                 }
                 CHECK(calls.empty());
-                backend.run(job.schedule(Strategy::bucketed));  // it is as good as before
+                backend.run(job.step(job.schedule(Strategy::bucketed)));  // it is as good as before
                 return 0;
               }) == 0);
     CHECK_THAT(said, Catch::Contains(text));
@@ -191,7 +168,9 @@ TEST_CASE("R42: PowerSGD's host waits for the GPU before it goes on, three colle
   const SmallJob job = gpu_job(8);
   CommHook hook = hook_from_step_2(CommHookKind::powersgd);
   hook.powersgd.min_compression_rate = 1;
-  const Schedule schedule = job.schedule(training_of(hook));
+  const program::Job step = job.step(job.schedule(training_of(hook)));
+  const program::Program& program = step.programs.front();
+  const GpuEvents events = events_of(step);
   RankRun run;
   std::vector<GpuCall> calls;
   CHECK(on_fakes(
@@ -205,42 +184,44 @@ TEST_CASE("R42: PowerSGD's host waits for the GPU before it goes on, three colle
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
               calls.clear();
-              run = backend.run(schedule);
+              run = backend.run(step);
               return 0;
             }) == 0);
   const auto event_at = [&](GpuCall::Kind kind, std::uint32_t task) {
     const auto found = std::find_if(calls.begin(), calls.end(), [&](const GpuCall& call) {
-      return call.kind == kind && call.event == 6 + 2 * static_cast<int>(task);
+      return call.kind == kind && call.event == events.end(task);
     });
     REQUIRE(found != calls.end());
     return found - calls.begin();
   };
   std::vector<double> took;
   int synchronized = 0, aside = 0;
-  std::vector<int> collectives(schedule.buckets.size());
-  for (std::size_t t = 0; t < schedule.tasks.size(); ++t) {
-    const Task& task = schedule.tasks[t];
+  std::vector<int> collectives(step.groups.size());
+  for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
+    const program::Task& task = program.tasks[t];
+    const Work& work = step.works[task.work];
     const TaskTimes& times = run.times[t];
+    const bool synchronizes = work.operation == Operation::synchronize;
     CHECK(times.start <= times.end);
-    for (const std::uint32_t earlier : schedule.waits_for(task)) {
-      if (task.stream != Stream::host) CHECK(times.start >= run.times[earlier].end);
+    for (const std::uint32_t earlier : program.waits_for(t)) {
+      if (task.stream != 0) CHECK(times.start >= run.times[earlier].end);
       // Nothing of the next task is enqueued before the host has seen that one's end.
-      if (task.operation != Operation::synchronize) continue;
-      std::uint32_t next = static_cast<std::uint32_t>(t) + 1;
-      while (schedule.tasks[next].stream == Stream::host) ++next;
+      if (!synchronizes) continue;
+      std::uint32_t next = t + 1;
+      while (program.tasks[next].stream == 0) ++next;
       CHECK(event_at(GpuCall::Kind::seen, earlier) < event_at(GpuCall::Kind::record, next));
     }
-    synchronized += task.operation == Operation::synchronize ? 1 : 0;
-    if (is_collective(task.operation) && schedule.work_of(task).payload > Bytes{}) {
-      ++collectives[static_cast<std::size_t>(task.bucket)];
+    synchronized += synchronizes ? 1 : 0;
+    if (is_collective(work.operation) && work.payload > Bytes{}) {
+      ++collectives[at(step.deed_of(task).origin.group)];
       took.push_back(in_ms(times.end - times.start));
     }
-    if (task.stream == Stream::aside) {
+    if (step.streams[task.stream].name == "aside") {
       ++aside;
       CHECK(times.end > times.start);
     }
   }
-  CHECK(synchronized == static_cast<int>(schedule.buckets.size()));
+  CHECK(synchronized == static_cast<int>(step.groups.size()));
   CHECK(aside > 0);
   CHECK(std::count(collectives.begin(), collectives.end(), 3) > 0);
   // An exchange of 2 ms and a sum of 100 us; the fake GPU begins before the host is done issuing.
@@ -251,14 +232,15 @@ TEST_CASE("R42: PowerSGD's host waits for the GPU before it goes on, three colle
 TEST_CASE("R44: the optimizer of a bucket runs aside, once the bucket is reduced",
           "[backend][nccl][comm_hooks]") {
   const SmallJob job = gpu_job(2);
-  const Schedule schedule =
-      job.schedule(training_of(hook_from_step_2(CommHookKind::optimizer_overlap)));
-  const std::vector<GpuCall> calls = calls_of(job, schedule);
-  const auto by_task = calls_by_task(schedule, calls);
+  const program::Job step =
+      job.step(job.schedule(training_of(hook_from_step_2(CommHookKind::optimizer_overlap))));
+  const std::vector<GpuCall> calls = calls_of(job, step);
+  const auto by_task = calls_by_task(step, calls);
   std::size_t updated = 0;
-  for (std::size_t t = 0; t < schedule.tasks.size(); ++t) {
-    if (schedule.tasks[t].operation != Operation::optimizer) continue;
-    CHECK(schedule.tasks[t].stream == Stream::aside);
+  for (std::size_t t = 0; t < step.programs.front().tasks.size(); ++t) {
+    const program::Task& task = step.programs.front().tasks[t];
+    if (!std::holds_alternative<program::Update>(step.deed_of(task).action)) continue;
+    CHECK(step.streams[task.stream].name == "aside");
     for (const std::size_t call : by_task[t])
       if (calls[call].kind == GpuCall::Kind::work && calls[call].count > 0) ++updated;
   }
@@ -287,15 +269,15 @@ TEST_CASE("what comm hooks compute on GPUs is measured without communication, an
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              backend.run(steps[0]);
+              backend.run(job.step(steps[0]));
               const std::vector<float> first = backend.gradient(0);
               const Calibration calibration =
                   measure_machine(backend, job.workload, steps, job.steps(), options, {});
               for (const MeasuredWork& task : calibration.tasks)
                 if (task.time.median > Duration::zero()) measured.insert(task.operation);
               // What a step without communication left is dropped.
-              backend.run(without_communication(steps[0]));
-              backend.run(steps[0]);
+              backend.run(job.step(without_communication(steps[0])));
+              backend.run(job.step(steps[0]));
               CHECK(backend.gradient(0) == first);  // as the first step ever
               return 0;
             }) == 0);
@@ -325,11 +307,11 @@ TEST_CASE("in loopback a comm hook moves a ring's share of its payload, and aver
               [&](Backend& backend) {
                 backend.load(job.workload, job.optimizer);
                 std::vector<std::vector<float>> own;
-                backend.run(job.schedule(Strategy::none));
+                backend.run(job.step(job.schedule(Strategy::none)));
                 for (std::size_t p = 0; p < job.workload.parameters.size(); ++p)
                   own.push_back(backend.gradient(static_cast<int>(p)));
                 calls.clear();
-                backend.run(schedule);
+                backend.run(job.step(schedule));
                 for (std::size_t p = 0; p < own.size(); ++p) {
                   const std::vector<float> got = backend.gradient(static_cast<int>(p));
                   for (std::size_t i = 0; i < got.size(); ++i) {

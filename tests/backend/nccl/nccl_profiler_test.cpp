@@ -1,7 +1,7 @@
 // NCCL's side of the interface, played here: the table is found by its name, and called with its
 // layout.
 
-#include "backend/nccl/step/nccl_profiler.hpp"
+#include "backend/device/cuda/nccl_profiler.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -10,7 +10,7 @@
 #include <gloo/rendezvous/hash_store.h>
 
 #include "backend/job/rendezvous.hpp"
-#include "backend/nccl/nccl_backend.hpp"
+#include "backend/run/nccl_backend.hpp"
 #include "tests/backend/jobs.hpp"
 #include "tests/backend/nccl/fake_gpu.hpp"
 
@@ -91,12 +91,12 @@ namespace {
 /// before it went on.
 class ReportingGpu : public FakeGpu {
  public:
-  void all_reduce(void* values, std::int64_t count, DType type) override {
-    const std::uint64_t from = nanoseconds(done_at(Stream::communication));
-    FakeGpu::all_reduce(values, count, type);
+  void all_reduce(const RanksCall& call, bool mean) override {
+    const std::uint64_t from = nanoseconds(done_at(call.stream));
+    FakeGpu::all_reduce(call, mean);
     void* collective = begin(1 << 1, nullptr, 0);
     void* block = begin(1 << 6, collective, from + 100'000);
-    end_block(block, nanoseconds(done_at(Stream::communication)) - 200'000);
+    end_block(block, nanoseconds(done_at(call.stream)) - 200'000);
   }
 };
 
@@ -107,7 +107,6 @@ TEST_CASE("with the profiler, collectives start and end where NCCL says", "[back
   SmallJob job(1);
   job.cluster.device.synchronous = false;
   job.cluster.device.multiprocessors = 10;
-  job.cluster.ranks_per_node = 2;
   const Schedule schedule = job.schedule(Strategy::bucketed);
   const auto lengths_with = [&](bool profile) {
     const auto rendezvous = Rendezvous::in_process(std::make_shared<gloo::rendezvous::HashStore>());
@@ -118,7 +117,7 @@ TEST_CASE("with the profiler, collectives start and end where NCCL says", "[back
     link.profile = profile;
     const auto backend = make_nccl_backend(std::move(gpu), link, *rendezvous, 0, 1, "", 5s);
     backend->load(job.workload, job.optimizer);
-    const RankRun run = backend->run(schedule);
+    const RankRun run = job.runnable(schedule).run(*backend);
     take_collective_spans();
     std::vector<double> lengths;
     for (std::size_t i = 0; i < schedule.tasks.size(); ++i)

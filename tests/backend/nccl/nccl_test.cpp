@@ -12,8 +12,7 @@
 #include "backend/job/start_ranks.hpp"
 #include "backend/measure/check_gradients.hpp"
 #include "backend/measure/measure_machine.hpp"
-#include "backend/nccl/nccl_backend.hpp"
-#include "backend/nccl/step/step_events.hpp"
+#include "backend/run/nccl_backend.hpp"
 #include "model/schedule/variants.hpp"
 #include "tests/backend/fakes.hpp"
 
@@ -57,35 +56,13 @@ std::string name_of(const Training& training) {
 
 }  // namespace
 
-TEST_CASE("every dependency of a schedule holds on streams and events, and no other is added",
+TEST_CASE("every dependency of a job holds on streams and events, and no other is added",
           "[backend][nccl]") {
   const SmallJob job = gpu_job(2);
   for (const Training& training : trainings()) {
     CAPTURE(name_of(training));
-    const Schedule schedule = job.schedule(training);
-    const std::vector<GpuCall> calls = calls_of(job, schedule);
-    const Order order(calls);
-    const auto by_task = calls_by_task(schedule, calls);
-    std::size_t waits = 0, crossings = 0;
-    for (std::uint32_t t = 0; t < schedule.tasks.size(); ++t) {
-      const Task& task = schedule.tasks[t];
-      CAPTURE(t, name_of(task.operation));
-      REQUIRE(by_task[t].empty() == (task.stream == Stream::host));  // hooks only have a name
-      for (const std::size_t call : by_task[t]) CHECK(calls[call].stream == task.stream);
-      for (const std::uint32_t earlier : schedule.waits_for(task)) {
-        const Task& before = schedule.tasks[earlier];
-        if (task.stream == Stream::host || before.stream == Stream::host) continue;
-        CHECK(order.before(by_task[earlier].back(), by_task[t].back()));
-        for (const std::size_t call : by_task[t])
-          if (calls[call].kind == GpuCall::Kind::work ||
-              calls[call].kind == GpuCall::Kind::collective)
-            CHECK(order.before(by_task[earlier].back(), call));
-        crossings += before.stream != task.stream ? 1 : 0;
-      }
-      for (const std::size_t call : by_task[t])
-        waits += calls[call].kind == GpuCall::Kind::wait ? 1 : 0;
-    }
-    CHECK(waits == crossings);
+    const program::Job step = job.step(job.schedule(training));
+    const std::size_t crossings = check_dependencies(step, calls_of(job, step));
     if (training.strategy != Strategy::none) CHECK(crossings > 0);
   }
 }
@@ -95,7 +72,7 @@ TEST_CASE("an all-reduce waits for every kernel that writes into its bucket", "[
   for (const Training& training : trainings()) {
     CAPTURE(name_of(training));
     const Schedule schedule = job.schedule(training);
-    const std::vector<GpuCall> calls = calls_of(job, schedule);
+    const std::vector<GpuCall> calls = calls_of(job, job.step(schedule));
     const Order order(calls);
     int collectives = 0;
     for (std::size_t c = 0; c < calls.size(); ++c) {
@@ -123,9 +100,10 @@ TEST_CASE("kernels that reduce rows are stood in for by a normalisation, whateve
           "[backend][nccl]") {
   struct CountingGpu : FakeGpu {
     explicit CountingGpu(int& count) : normalised(count) {}
-    void normalise(const void* from, void* to, Bytes traffic, Bytes longest) override {
+    void normalise(GpuStream stream, const void* from, void* to, Bytes traffic,
+                   Bytes longest) override {
       ++normalised;
-      FakeGpu::normalise(from, to, traffic, longest);
+      FakeGpu::normalise(stream, from, to, traffic, longest);
     }
     int& normalised;
   };
@@ -144,7 +122,7 @@ TEST_CASE("kernels that reduce rows are stood in for by a normalisation, whateve
               [&](Backend& backend) {
                 backend.load(job.workload, job.optimizer);
                 normalised = 0;
-                backend.run(schedule);
+                backend.run(job.step(schedule));
                 return 0;
               }) == 0);
   CHECK(normalised == 1);
@@ -152,14 +130,16 @@ TEST_CASE("kernels that reduce rows are stood in for by a normalisation, whateve
 
 TEST_CASE("backward goes on while buckets are reduced", "[backend][nccl]") {
   const SmallJob job = gpu_job(2);
-  const Schedule schedule = job.schedule(Strategy::bucketed);
-  const std::vector<GpuCall> calls = calls_of(job, schedule);
+  const program::Job step = job.step(job.schedule(Strategy::bucketed));
+  const program::Program& program = step.programs.front();
+  const std::vector<GpuCall> calls = calls_of(job, step);
   const Order order(calls);
-  const auto by_task = calls_by_task(schedule, calls);
+  const auto by_task = calls_by_task(step, calls);
   std::uint32_t first = 0, last = 0;
-  for (std::uint32_t t = 0; t < schedule.tasks.size(); ++t) {
-    if (schedule.tasks[t].operation == Operation::all_reduce && first == 0) first = t;
-    if (schedule.tasks[t].operation == Operation::backward) last = t;
+  for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
+    const program::Action& action = step.deed_of(program.tasks[t]).action;
+    if (std::holds_alternative<program::Collective>(action) && first == 0) first = t;
+    if (std::holds_alternative<program::Compute>(action)) last = t;
   }
   REQUIRE(first < last);
   CHECK_FALSE(order.before(by_task[first].back(), by_task[last].front()));
@@ -182,7 +162,7 @@ TEST_CASE("fake GPUs end every strategy with the mean of the local gradients", "
           backend.load(job.workload, job.optimizer);
           const GradientReference reference =
               reference_of(backend, job, job.schedule(none), training.micro_batches);
-          const RankRun run = backend.run(job.schedule(training));
+          const RankRun run = backend.run(job.step(job.schedule(training)));
           for (const TaskTimes& times : run.times)
             if (times.start > times.end || times.issued > times.enqueued) return 6;
           if (check_gradients(backend, job.workload, reference).good()) ++good;
@@ -202,7 +182,7 @@ TEST_CASE("a scale hook scales on fake GPUs, and other hooks are refused", "[bac
     training.hooks[0].kind = kind;
     training.hooks[0].value = 0.5;
     training.hooks[0].groups = {{1}};
-    return job.schedule(training);
+    return job.step(job.schedule(training));
   };
   FakeLink link(1);
   CHECK(on_fakes(
@@ -210,7 +190,7 @@ TEST_CASE("a scale hook scales on fake GPUs, and other hooks are refused", "[bac
             [&](int) { return std::make_unique<FakeGpu>(&link); },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              backend.run(job.schedule(Strategy::none));
+              backend.run(job.step(job.schedule(Strategy::none)));
               std::vector<float> expected = backend.gradient(1);
               const std::vector<float> other = backend.gradient(2);
               for (float& value : expected) value *= 0.5F;
@@ -264,7 +244,7 @@ TEST_CASE("two ranks on one GPU by mistake are told so, on purpose they may", "[
 }
 
 TEST_CASE("a collective that never ends is given up on, and aborted", "[backend][nccl]") {
-  const SmallJob job = gpu_job(2);
+  const SmallJob job = gpu_job(1);
   bool aborted = false;
   std::string text;
   const auto begin = std::chrono::steady_clock::now();
@@ -279,7 +259,7 @@ TEST_CASE("a collective that never ends is given up on, and aborted", "[backend]
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
               try {
-                backend.run(job.schedule(Strategy::overlap));
+                backend.run(job.step(job.schedule(Strategy::overlap)));
               } catch (const DeviceError& problem) {
                 text = problem.what();
                 return 3;
@@ -292,7 +272,7 @@ TEST_CASE("a collective that never ends is given up on, and aborted", "[backend]
 }
 
 TEST_CASE("an error of work given earlier ends the step with its text", "[backend][nccl]") {
-  const SmallJob job = gpu_job(2);
+  const SmallJob job = gpu_job(1);
   bool aborted = false;
   std::string problem, text;
   CHECK(on_fakes(
@@ -307,7 +287,7 @@ TEST_CASE("an error of work given earlier ends the step with its text", "[backen
               backend.load(job.workload, job.optimizer);
               problem = "NCCL: remote process exited";
               try {
-                backend.run(job.schedule(Strategy::bucketed));
+                backend.run(job.step(job.schedule(Strategy::bucketed)));
               } catch (const DeviceError& error) {
                 text = error.what();
                 return 3;
@@ -338,7 +318,7 @@ TEST_CASE("loopback moves what a rank of a ring moves, and changes no gradient",
               const GradientReference reference =
                   reference_of(backend, job, job.schedule(Strategy::none), 1);
               calls.clear();
-              backend.run(schedule);
+              backend.run(job.step(schedule));
               return check_gradients(backend, job.workload, reference).good() ? 0 : 5;
             }) == 0);
   std::int64_t moved = 0, buckets = 0, slack = 0;
@@ -410,7 +390,7 @@ TEST_CASE("times are those of the GPU's work, however far ahead the host is", "[
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              run = backend.run(schedule);
+              run = job.runnable(schedule).run(backend);
               all_reduces = backend.time_all_reduces(Bytes{4096}, 4, false);
               waiting = backend.time_all_reduces(Bytes{4096}, 3, true);
               return 0;
@@ -456,10 +436,11 @@ TEST_CASE("the last of several rounds has its own times", "[backend][nccl]") {
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              const auto quickest = [&](const Schedule& step) {  // others want the cores too
-                RankRun best = backend.run(step);
+              const auto quickest = [&](const Schedule& schedule) {  // others want the cores too
+                const RunnableStep step = job.runnable(schedule);
+                RankRun best = step.run(backend);
                 for (int i = 0; i < 4; ++i)
-                  if (RankRun run = backend.run(step); run.computed < best.computed)
+                  if (RankRun run = step.run(backend); run.computed < best.computed)
                     best = std::move(run);
                 return best;
               };
@@ -490,7 +471,7 @@ TEST_CASE("the host stays near the GPU, so that no launch blocks", "[backend][nc
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              backend.run(step);
+              backend.run(job.step(step));
               return 0;
             }) == 0);
   CHECK(most_pending > 100);
@@ -499,7 +480,7 @@ TEST_CASE("the host stays near the GPU, so that no launch blocks", "[backend][nc
 
 TEST_CASE("a step begins on both streams at once", "[backend][nccl]") {
   const SmallJob job = gpu_job(2);
-  const std::vector<GpuCall> calls = calls_of(job, job.schedule(Strategy::bucketed));
+  const std::vector<GpuCall> calls = calls_of(job, job.step(job.schedule(Strategy::bucketed)));
   const Order order(calls);
   std::size_t beginning = calls.size();
   for (std::size_t i = 0; i < calls.size() && calls[i].range.empty(); ++i)
@@ -514,7 +495,7 @@ TEST_CASE("a step begins on both streams at once", "[backend][nccl]") {
       bool directly = false;
       for (std::size_t w = beginning; w < i; ++w)
         directly = directly || (calls[w].kind == GpuCall::Kind::wait && calls[w].event == 0 &&
-                                calls[w].stream == Stream::communication);
+                                calls[w].stream == calls[i].stream);
       CHECK(directly);
     }
   CHECK(found > 0);
@@ -523,11 +504,12 @@ TEST_CASE("a step begins on both streams at once", "[backend][nccl]") {
 TEST_CASE("loopback adds up what a rank of a ring adds up", "[backend][nccl]") {
   const SmallJob job = gpu_job(8);
   const Schedule schedule = job.schedule(Strategy::bucketed);
-  const std::vector<GpuCall> calls = calls_of(job, schedule, {GpuLink::Mode::loopback, 8});
+  const std::vector<GpuCall> calls =
+      calls_of(job, job.step(schedule), {GpuLink::Mode::loopback, 8});
+  constexpr GpuStream communication = 2;  // of the job's
   std::int64_t added = 0, elements = 0;
   for (const GpuCall& call : calls)
-    if (call.kind == GpuCall::Kind::work && call.stream == Stream::communication)
-      added += call.count;
+    if (call.kind == GpuCall::Kind::work && call.stream == communication) added += call.count;
   for (const Bucket& bucket : schedule.buckets) elements += bucket.size.count / 4;
   CHECK(std::abs(added - elements * 7 / 8) <= static_cast<std::int64_t>(schedule.buckets.size()));
 }
@@ -550,7 +532,7 @@ TEST_CASE("ranks of different speed issue equally many all-reduces in the backgr
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              const RankRun run = backend.run(step);
+              const RankRun run = backend.run(job.step(step));
               busy[static_cast<std::size_t>(backend.rank())] = run.background_busy;
               backend.gather({});  // still in step
               return run.background_ended > 0 ? 0 : 4;
@@ -565,12 +547,12 @@ TEST_CASE("ranks of different speed issue equally many all-reduces in the backgr
   CHECK(busy[0] > 0.5);
 }
 
-/// Its communication stream pauses before the start of the second all-reduce in the background.
+/// Its stream of all-reduces in the background pauses before the start of the second one.
 class PausingGpu : public FakeGpu {
  public:
-  PausingGpu(std::uint32_t tasks, Duration pause)
-      : second_(background_start_event(tasks, 1)), pause_(pause) {}
-  void record(int event, Stream stream) override {
+  PausingGpu(const program::Job& job, Duration pause)
+      : second_(events_of(job).beside_start(1)), pause_(pause) {}
+  void record(int event, GpuStream stream) override {
     if (event == second_) spin(stream, pause_);
     FakeGpu::record(event, stream);
   }
@@ -583,17 +565,16 @@ class PausingGpu : public FakeGpu {
 TEST_CASE("an all-reduce that starts when all is computed keeps the link busy for no time",
           "[backend][nccl]") {
   using namespace std::chrono_literals;
-  const SmallJob job = gpu_job(1);
+  const SmallJob job = gpu_job(2);
   const Schedule alone = without_communication(job.schedule(Strategy::none));
-  const Schedule step = with_background(alone, Bytes{64 << 10});
-  const auto tasks = static_cast<std::uint32_t>(step.tasks.size());
+  const program::Job step = job.step(with_background(alone, Bytes{64 << 10}));
   double busy = -1;
   std::int64_t ended = -1;
   // The first all-reduce takes 1 ms; the second starts 2 s later, when all has long been computed.
   CHECK(on_fakes(
             1, {GpuLink::Mode::loopback, 2}, seconds{20},
             [&](int) {
-              auto gpu = std::make_unique<PausingGpu>(tasks, 2s);
+              auto gpu = std::make_unique<PausingGpu>(step, 2s);
               gpu->pace = {5ms, 100us, 1ms, 0};
               return gpu;
             },
@@ -642,9 +623,9 @@ TEST_CASE("an error on one rank ends the other long before the timeout", "[backe
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              backend.run(job.schedule(Strategy::none));
+              backend.run(job.step(job.schedule(Strategy::none)));
               if (backend.rank() == 0) problem = "CUDA: an illegal memory access was encountered";
-              backend.run(job.schedule(Strategy::none));
+              backend.run(job.step(job.schedule(Strategy::none)));
               return 0;
             }) == 4);
   CHECK(std::chrono::steady_clock::now() - begin < seconds{10});
