@@ -27,6 +27,18 @@ int on_fakes(int ranks, GpuLink link, std::chrono::milliseconds timeout, Make ma
   });
 }
 
+inline constexpr const char* fake_gpus = "fake GPUs";
+
+/// `body` as each of so many ranks of a backend, of which one is fake GPUs.
+template <typename Body>
+int run_ranks(int ranks, const std::string& backend, Body body) {
+  if (backend != fake_gpus) return run_job(job_of(ranks, backend), body);
+  FakeLink link(ranks);
+  return on_fakes(
+      ranks, {GpuLink::Mode::shared}, std::chrono::seconds{20},
+      [&](int) { return std::make_unique<FakeGpu>(&link); }, body);
+}
+
 inline SmallJob gpu_job(int ranks) {
   SmallJob job(ranks);
   job.cluster.device.synchronous = false;

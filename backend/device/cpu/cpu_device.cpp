@@ -96,7 +96,7 @@ class CpuActions {
 
   void operator()(const Compute& compute) {
     const Work& work = doing_.work();
-    const std::uint32_t seed = seed_in(compute.seed, doing_.task.micro_batch);
+    const std::uint32_t seed = execute::seed_in(compute.seed, doing_.task.micro_batch);
     const KernelOperands& operands = device_.operands_;
     fill(compute, seed);
     if (work.gemm) return multiply(compute, *work.gemm, seed);

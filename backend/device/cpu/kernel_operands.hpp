@@ -26,9 +26,4 @@ class KernelOperands {
   std::vector<float> values_, scratch_;
 };
 
-/// Where a kernel of a micro-batch begins to read.
-constexpr std::uint32_t seed_in(std::uint32_t seed, std::int16_t micro_batch) {
-  return seed + 1000 * static_cast<std::uint32_t>(micro_batch);
-}
-
 }  // namespace ddpsim

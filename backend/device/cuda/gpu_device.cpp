@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/comm_hooks/quantization.hpp"
+#include "backend/execute/start_values.hpp"
 
 namespace ddpsim {
 
@@ -26,11 +27,6 @@ GpuGemmLayout gemm_layout(Layout layout) {
       return GpuGemmLayout::nt;
   }
   return GpuGemmLayout::nn;
-}
-
-/// Where a kernel of a micro-batch begins to read.
-std::uint32_t seed_in(std::uint32_t seed, std::int16_t micro_batch) {
-  return seed + 1031 * static_cast<std::uint32_t>(micro_batch);
 }
 
 /// How often one step goes over each element, read or written.
@@ -74,7 +70,7 @@ class GpuActions {
 
   void operator()(const Compute& compute) {
     const Work& work = doing_.work();
-    const std::uint32_t seed = seed_in(compute.seed, doing_.task.micro_batch);
+    const std::uint32_t seed = execute::seed_in(compute.seed, doing_.task.micro_batch);
     const auto fills = doing_.of(compute.fills);
     Bytes left = work.traffic;  // of which what fills gradients is a part
     for (std::uint32_t i = 0; i < fills.size(); ++i) {

@@ -158,7 +158,7 @@ class Refusal {
 
   static std::string no_hook(const char* kind) {
     return fmt::format(
-        "the nccl backend carries out scale and record hooks, not {}: take it out of "
+        "the nccl backend carries out scale, decay and record hooks, not {}: take it out of "
         "training.hooks, or run on gloo",
         kind);
   }

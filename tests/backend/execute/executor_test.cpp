@@ -12,6 +12,7 @@
 #include "model/program/check.hpp"
 #include "model/program/text.hpp"
 #include "tests/backend/execute/plain_ranks.hpp"
+#include "tests/backend/fakes.hpp"
 #include "tests/backend/jobs.hpp"
 #include "tests/model/program/random_job.hpp"
 
@@ -45,20 +46,33 @@ bool as_plain(Backend& rank, const Job& job, const PlainRanks& plain) {
   return true;
 }
 
+/// As fake GPUs have operands: whose pool is `GpuOperands`' for a cache of 4 KiB.
+float operand_of_gpus(std::int32_t rank, std::uint32_t seed, std::int64_t index) {
+  constexpr std::uint32_t places = 2 * 4096 / 256;
+  const std::size_t first = (seed * 2654435761U >> 4) % places * 64;
+  return FakeGpu::filled(first + static_cast<std::size_t>(index), 2 + static_cast<unsigned>(rank));
+}
+
 /// Runs the jobs, all of as many ranks, one after the other. Nothing is kept from one to the next.
 int run_all(const std::vector<Job>& jobs, const std::string& backend) {
   std::vector<PlainRanks> plain;
-  for (const Job& job : jobs) plain.emplace_back(job).run();
+  for (const Job& job : jobs)
+    plain.emplace_back(job, backend == fake_gpus ? operand_of_gpus : operands_of_cpus(job)).run();
   const SmallJob nothing(1);
-  return run_job(ddpsim::job_of(static_cast<int>(jobs.front().ranks()), backend),
-                 [&](Backend& rank) {
-                   for (std::size_t i = 0; i < jobs.size(); ++i) {
-                     rank.load(nothing.workload, nothing.optimizer);
-                     rank.run(jobs[i]);
-                     if (!as_plain(rank, jobs[i], plain[i])) return 5;
-                   }
-                   return 0;
-                 });
+  return run_ranks(static_cast<int>(jobs.front().ranks()), backend, [&](Backend& rank) {
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      rank.load(nothing.workload, nothing.optimizer);
+      rank.run(jobs[i]);
+      if (!as_plain(rank, jobs[i], plain[i])) return 5;
+    }
+    return 0;
+  });
+}
+
+/// As a GPU has streams: one task of each, and one collective of each communicator, at a time.
+void do_one_by_one(Job& job) {
+  for (Stream& stream : job.streams) stream.lanes = 1;
+  for (Communicator& communicator : job.communicators) communicator.at_once = 1;
 }
 
 /// Makes what a random job says little about differ from task to task.
@@ -84,6 +98,13 @@ void vary(drawn::Draw& draw, Job& job) {
   const int rounds = draw.one_in(4) ? 2 : 1;
   for (Program& each : job.programs) each.rounds = rounds;
   show_all_buffers(job);
+}
+
+bool has_counts(const Job& job) {
+  return std::ranges::any_of(job.own.deeds, [](const Deed& deed) {
+    const auto* collective = std::get_if<Collective>(&deed.action);
+    return collective != nullptr && !collective->counts.empty();
+  });
 }
 
 bool is_right(const Job& job) {
@@ -188,16 +209,18 @@ std::vector<Job> all_collectives(int ranks, const std::vector<std::vector<std::i
 
 TEST_CASE("random jobs leave in all buffers what is computed plainly, rank by rank",
           "[backend][execute][properties]") {
-  const std::string backend = GENERATE("threads", "gloo");
+  const std::string backend = GENERATE(as<std::string>{}, "threads", "gloo", fake_gpus);
   drawn::Draw draw(backend == "gloo" ? 3 : 5);
   std::map<std::size_t, std::vector<Job>> by_ranks;
   int overlapping = 0;
-  REQUIRE(run_job(ddpsim::job_of(1), [&](Backend& rank) {
+  REQUIRE(run_ranks(1, backend == fake_gpus ? backend : "threads", [&](Backend& rank) {
             for (int found = 0; found < 120;) {
               Job job = random_job(draw);
               vary(draw, job);
+              if (backend == fake_gpus) do_one_by_one(job);
               if (job.ranks() > 4 || !is_right(job)) continue;
               const std::string why = rank.refusal(job);
+              if (why.find("without inputs") != std::string::npos) continue;
               if (why.find("overlap") == std::string::npos && !why.empty()) {
                 std::fprintf(stderr, "%s\n", why.c_str());
                 return 5;
@@ -221,7 +244,7 @@ TEST_CASE("random jobs leave in all buffers what is computed plainly, rank by ra
 
 TEST_CASE("every collective over groups of 2 to 4 ranks does what its name says",
           "[backend][execute]") {
-  const std::string backend = GENERATE("threads", "gloo");
+  const std::string backend = GENERATE(as<std::string>{}, "threads", "gloo", fake_gpus);
   using Groups = std::vector<std::vector<std::int32_t>>;
   const auto [ranks, groups] = GENERATE(table<int, Groups>({{2, {{0, 1}}},
                                                             {3, {{0, 1, 2}}},
@@ -229,7 +252,9 @@ TEST_CASE("every collective over groups of 2 to 4 ranks does what its name says"
                                                             {4, {{0, 1, 2, 3}}},
                                                             {4, {{3, 1}, {0, 2}}}}));
   CAPTURE(backend, ranks);
-  CHECK(run_all(all_collectives(ranks, groups), backend) == 0);
+  std::vector<Job> jobs = all_collectives(ranks, groups);
+  if (backend == fake_gpus) std::erase_if(jobs, [](const Job& job) { return has_counts(job); });
+  CHECK(run_all(jobs, backend) == 0);
 }
 
 TEST_CASE("what a job leaves of life job the next one begins with, wherever it lies",
@@ -253,7 +278,8 @@ TEST_CASE("what a job leaves of life job the next one begins with, wherever it l
     show_all_buffers(*job);
   }
   const SmallJob nothing(1);
-  CHECK(run_job(ddpsim::job_of(1), [&](Backend& rank) {
+  const std::string backend = GENERATE(as<std::string>{}, "threads", fake_gpus);
+  CHECK(run_ranks(1, backend, [&](Backend& rank) {
           rank.load(nothing.workload, nothing.optimizer);
           rank.run(first);
           if (rank.gradient(0) != std::vector<float>(4, 3)) return 5;
@@ -375,6 +401,155 @@ TEST_CASE("what is beside the programs is repeated until a rank has ended, equal
             if (std::count(sent.begin(), sent.end(), 0.0F) != 4 || sent.back() < 1) return 5;
             if (run.background_ended < 1 || run.background_busy != 1) return 6;
             if (run.background_begun > run.computed || run.sent->collectives != 0) return 7;
+          }
+          return 0;
+        }) == 0);
+}
+
+TEST_CASE("GPUs and CPUs leave the same of an optimizer's steps, of many parameters",
+          "[backend][execute]") {
+  for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adam, Optimizer::adamw}) {
+    Job job;
+    job.labels = {"", "parameter", "gradient", "momentum", "variance"};
+    job.works.emplace_back();
+    job.streams = {{.name = "host"}, {.name = "compute"}};
+    job.programs.resize(1);
+    job.program_of = {0};
+    const auto add = [&](Action action) {
+      job.own.deeds.push_back({std::move(action), {}});
+      job.programs[0].tasks.push_back(
+          {.deed = static_cast<std::uint32_t>(job.own.deeds.size() - 1), .stream = 1});
+    };
+    const auto buffer = [&](Holds holds, std::int16_t name, std::int32_t index, Start start) {
+      job.buffers.push_back({.holds = holds,
+                             .index = index,
+                             .name = name,
+                             .elements = 1 + index % 7,
+                             .start = start});
+      return Slice{.buffer = static_cast<BufferId>(job.buffers.size() - 1), .count = 1 + index % 7};
+    };
+    std::vector<Slice> parameters, gradients, state;
+    for (std::int32_t i = 0; i < 150; ++i) {
+      parameters.push_back(buffer(Holds::parameter, 1, i, Start::zeros));
+      gradients.push_back(buffer(Holds::gradient, 2, i, Start::undefined));
+      for (std::size_t k = 0; k < state_slices(optimizer); ++k)
+        state.push_back(
+            buffer(Holds::optimizer, static_cast<std::int16_t>(3 + k), i, Start::zeros));
+      add(Fill{.to = gradients.back(), .value = 0.01 * i - 0.5});
+    }
+    const Operands updated = job.own.add(parameters), by = job.own.add(gradients);
+    add(Update{.optimizer = optimizer,
+               .parameters = updated,
+               .gradients = by,
+               .state = job.own.add(state)});
+    show_all_buffers(job);
+    std::map<std::string, std::vector<std::vector<float>>> left;
+    for (const std::string backend : {"threads", fake_gpus})
+      REQUIRE(run_ranks(1, backend, [&](Backend& rank) {
+                const SmallJob nothing(1);
+                rank.load(nothing.workload, nothing.optimizer);
+                for (int step = 0; step < 3; ++step) rank.run(job);
+                for (BufferId id = 0; id < job.buffers.size(); ++id)
+                  left[backend].push_back(rank.gradient(static_cast<int>(id)));
+                return 0;
+              }) == 0);
+    CHECK(left["threads"] == left[fake_gpus]);
+    CHECK(left["threads"][0][0] != 0);
+  }
+}
+
+TEST_CASE("what GPUs do not do is refused in one line, before anything runs",
+          "[backend][execute]") {
+  const auto refused = [](const Job& job) {
+    std::string why;
+    REQUIRE(run_ranks(1, fake_gpus, [&](Backend& rank) {
+              try {
+                rank.run(job);
+              } catch (const std::invalid_argument& problem) {
+                why = problem.what();
+              }
+              // The rank is as good as before.
+              CollectiveJob plain(1, {{0}}, 4, 4);
+              rank.run(plain.done({.what = Collectives::all_reduce, .reduction = Reduction::sum}));
+              return 0;
+            }) == 0);
+    CHECK(why.find('\n') == std::string::npos);
+    return why;
+  };
+  const auto of = [](Action action) {
+    CollectiveJob made(1, {{0}}, 4, 4);
+    made.add(std::move(action), 1);
+    return made;
+  };
+  const auto holds = [](const char* text) { return Catch::Matchers::Contains(text); };
+  CollectiveJob any(1, {{0}}, 4, 4);
+  const Slice from = any.from, to = any.to;
+  CHECK_THAT(refused(of(Noise{.to = to, .from = from}).job),
+             holds("not noise: take it out of training.hooks"));
+  CHECK_THAT(refused(of(Chunked{}).job), holds("not chunks: take it out of training.hooks"));
+  CHECK_THAT(refused(of(TakeRows{.to = to, .rows = from, .from = from}).job),
+             holds("sparse gradients are reduced in simulation and by the gloo backend only"));
+  CollectiveJob clipped(1, {{0}}, 4, 4);
+  clipped.add(Clip{.gradients = clipped.job.own.add(std::vector<Slice>{from}), .norm = 1});
+  CHECK_THAT(refused(clipped.job), holds("not clip: take it out of training.hooks"));
+  CollectiveJob plugin(1, {{0}}, 4, 4);
+  const Operands all = plugin.job.own.add(std::vector<Slice>{from});
+  plugin.add(Plugin{.what = Plugin::What::before, .code = 1, .reads = all, .writes = all});
+  CHECK_THAT(refused(plugin.job), holds("works on the host's memory, so on the gloo backend only"));
+  CollectiveJob uneven(1, {{0}}, 4, 4);
+  const Slice counts = uneven.counts({0});
+  CHECK_THAT(refused(uneven.done({.what = Collectives::all_gather, .counts = counts})),
+             holds("gloo backend only"));
+  Job at_once = of(Wait{}).job;
+  at_once.communicators[0].at_once = 2;
+  CHECK_THAT(refused(at_once), holds("one collective of a communicator at a time"));
+  Job lanes = of(Wait{}).job;
+  lanes.streams[1].lanes = 2;
+  CHECK_THAT(refused(lanes), holds("one task of a stream at a time"));
+  Job on_host = of(Wait{}).job;
+  on_host.buffers[0].place = Place::host;
+  CHECK_THAT(refused(on_host), holds("take cluster.through_host out"));
+}
+
+TEST_CASE("ranks of which some have no inputs run on CPUs alone", "[backend][execute]") {
+  CollectiveJob small(2, {{0, 1}}, 4, 4);
+  Job job = small.done({.what = Collectives::all_reduce, .reduction = Reduction::sum});
+  job.own.deeds.push_back({Fill{.to = small.from}, {}});
+  job.programs.push_back(job.programs[0]);
+  job.programs[1].tasks[0].deed = static_cast<std::uint32_t>(job.own.deeds.size() - 1);
+  job.program_of = {0, 1};
+  std::string on_cpus, on_gpus;
+  REQUIRE(run_ranks(1, "threads", [&](Backend& rank) {
+            on_cpus = rank.refusal(job);
+            return 0;
+          }) == 0);
+  REQUIRE(run_ranks(1, fake_gpus, [&](Backend& rank) {
+            on_gpus = rank.refusal(job);
+            return 0;
+          }) == 0);
+  CHECK(on_cpus.empty());
+  CHECK(on_gpus == "ranks without inputs are run by the gloo backend only");
+}
+
+TEST_CASE("GPUs that connect anew make the communicators of their groups anew",
+          "[backend][execute]") {
+  std::vector<Job> jobs;
+  for (const auto& groups :
+       std::vector<std::vector<std::vector<std::int32_t>>>{{{3, 1}, {0, 2}}, {{0, 1, 2, 3}}}) {
+    CollectiveJob made(4, groups, 6, 6);
+    jobs.push_back(made.done({.what = Collectives::all_reduce, .reduction = Reduction::sum}));
+  }
+  CHECK(run_ranks(4, fake_gpus, [&](Backend& rank) {
+          for (const int channels : {0, 4, 0}) {
+            if (!rank.use_channels(channels)) return 5;
+            for (const Job& job : jobs) {
+              const SmallJob nothing(1);
+              rank.load(nothing.workload, nothing.optimizer);
+              rank.run(job);
+              PlainRanks plain(job, operand_of_gpus);
+              plain.run();
+              if (!as_plain(rank, job, plain)) return 6;
+            }
           }
           return 0;
         }) == 0);

@@ -2,18 +2,34 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <stdexcept>
+#include <utility>
 #include <variant>
+
+#include "backend/device/cpu/kernel_operands.hpp"
+#include "backend/execute/start_values.hpp"
 
 namespace ddpsim::program {
 
-PlainRanks::PlainRanks(const Job& job)
-    : job_(job), memory_(job.ranks()), next_(job.ranks(), 0), rounds_(job.ranks(), 0) {
-  for (std::size_t rank = 0; rank < job.ranks(); ++rank) {
-    operands_.emplace_back(static_cast<int>(rank)).reserve(job);
+PlainRanks::Operand operands_of_cpus(const Job& job) {
+  const auto of_ranks = std::make_shared<std::vector<KernelOperands>>();
+  for (std::size_t rank = 0; rank < job.ranks(); ++rank)
+    of_ranks->emplace_back(static_cast<int>(rank)).reserve(job);
+  return [of_ranks](std::int32_t rank, std::uint32_t seed, std::int64_t index) {
+    return (*of_ranks)[at(rank)].at(seed)[index];
+  };
+}
+
+PlainRanks::PlainRanks(const Job& job, Operand operand)
+    : job_(job),
+      operand_(std::move(operand)),
+      memory_(job.ranks()),
+      next_(job.ranks(), 0),
+      rounds_(job.ranks(), 0) {
+  for (std::vector<Numbers>& of_rank : memory_)
     for (const Buffer& buffer : job.buffers)
-      memory_[rank].emplace_back(static_cast<std::size_t>(buffer.elements), 0.0);
-  }
+      of_rank.emplace_back(static_cast<std::size_t>(buffer.elements), 0.0);
 }
 
 void PlainRanks::run() {
@@ -86,12 +102,13 @@ void PlainRanks::compute(std::int32_t rank, const Task& task) {
   } else if (const auto* packed = std::get_if<Pack>(&action)) {
     pack(rank, task, *packed);
   } else if (const auto* kernel = std::get_if<Compute>(&action)) {
-    std::uint32_t seed = seed_in(kernel->seed, task.micro_batch) + 2;
+    std::uint32_t seed = execute::seed_in(kernel->seed, task.micro_batch) + 2;
     for (const Slice& each : job_.actions_of(task).of(kernel->fills)) {
-      const float* values = operands_[at(rank)].at(seed++);
-      Numbers numbers(values, values + each.count);
-      for (double& number : numbers) number *= 0.5;
+      Numbers numbers;
+      for (std::int64_t i = 0; i < each.count; ++i)
+        numbers.push_back(0.5 * static_cast<double>(operand_(rank, seed, i)));
       write(rank, each, numbers);
+      ++seed;
     }
   } else if (!std::holds_alternative<Wait>(action) && !std::holds_alternative<Touch>(action) &&
              !std::holds_alternative<Call>(action) && !std::holds_alternative<Meet>(action)) {

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <tuple>
 #include <vector>
 
-#include "backend/device/cpu/kernel_operands.hpp"
 #include "model/program/job.hpp"
 
 namespace ddpsim::program {
@@ -19,7 +19,10 @@ namespace ddpsim::program {
 /// std::logic_error for other actions, and where ranks wait for each other in vain.
 class PlainRanks {
  public:
-  explicit PlainRanks(const Job& job);
+  /// What a rank's kernel reads as its `index`-th number where its operands have this seed.
+  using Operand = std::function<float(std::int32_t rank, std::uint32_t seed, std::int64_t index)>;
+
+  PlainRanks(const Job& job, Operand operand);
 
   void run();
 
@@ -50,7 +53,7 @@ class PlainRanks {
   void write(std::int32_t rank, const Slice& slice, const Numbers& numbers);
 
   const Job& job_;
-  std::vector<KernelOperands> operands_;      // [rank]
+  Operand operand_;
   std::vector<std::vector<Numbers>> memory_;  // [rank][buffer]
   std::vector<std::size_t> next_;             // [rank] task
   std::vector<int> rounds_;                   // [rank] that are done
@@ -58,5 +61,8 @@ class PlainRanks {
   std::map<std::tuple<std::int16_t, std::int32_t, std::int32_t>, std::vector<Numbers>> sent_;
   double largest_ = 0;
 };
+
+/// As CPUs have operands.
+PlainRanks::Operand operands_of_cpus(const Job& job);
 
 }  // namespace ddpsim::program

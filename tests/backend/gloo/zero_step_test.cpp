@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "model/ddp/hooked_buckets.hpp"
-#include "tests/backend/jobs.hpp"
+#include "tests/backend/fakes.hpp"
 
 namespace ddpsim {
 namespace {
@@ -22,7 +22,8 @@ Training training_of(CommHookKind kind) {
 /// million times the parameter added: what is left of the gradient is a millionth of a parameter,
 /// and the same in every training.
 std::vector<ParameterValues> parameters_after(const SmallJob& job,
-                                              const std::vector<Training>& trainings, int steps) {
+                                              const std::vector<Training>& trainings, int steps,
+                                              const std::string& backend = "threads") {
   const int ranks = job.cluster.ranks();
   Training alone;
   alone.strategy = Strategy::none;
@@ -35,7 +36,7 @@ std::vector<ParameterValues> parameters_after(const SmallJob& job,
   std::vector<program::Job> all_steps;
   for (const Training& each : trainings) all_steps.push_back(job.step(job.schedule(each)));
   const program::Job last = job.step(job.schedule(alone));
-  REQUIRE(run_job(job_of(ranks), [&](Backend& rank) {
+  REQUIRE(run_ranks(ranks, backend, [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             for (const program::Job& each : all_steps)
               for (int step = 0; step < steps; ++step) rank.run(each);
@@ -53,8 +54,9 @@ TEST_CASE("R45: what owners update and broadcast is what all would have updated"
           "[backend][zero_step][rules]") {
   const auto kind = GENERATE(CommHookKind::zero_step, CommHookKind::zero_step_interleaved);
   const int ranks = GENERATE(1, 2, 3);
-  CAPTURE(name_of(kind), ranks);
-  SmallJob job(ranks);
+  const std::string backend = GENERATE(as<std::string>{}, "threads", fake_gpus);
+  CAPTURE(name_of(kind), ranks, backend);
+  SmallJob job = backend == fake_gpus ? gpu_job(ranks) : SmallJob(ranks);
   for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adamw}) {
     job.optimizer = optimizer;
     for (const bool view : {false, true}) {
@@ -64,9 +66,9 @@ TEST_CASE("R45: what owners update and broadcast is what all would have updated"
       every.micro_batches = owned.micro_batches = view ? 2 : 1;
       every.no_sync = owned.no_sync = true;
       REQUIRE(job.schedule(owned).buckets.size() > 2);
-      const std::vector<ParameterValues> expected = parameters_after(job, {every}, 3);
-      CHECK((parameters_after(job, {owned}, 3) == expected));
-      CHECK((parameters_after(job, {every}, 0) != expected));
+      const std::vector<ParameterValues> expected = parameters_after(job, {every}, 3, backend);
+      CHECK((parameters_after(job, {owned}, 3, backend) == expected));
+      CHECK((parameters_after(job, {every}, 0, backend) != expected));
     }
   }
 }

@@ -116,6 +116,11 @@ class FakeGpu : public Gpu {
   /// When a stream will have done what it was given so far.
   Clock::time_point done_at(GpuStream stream) { return std::max(free_[stream], Clock::now()); }
 
+  /// The `index`-th of the values that `fill` makes of a seed.
+  static float filled(std::size_t index, std::uint64_t seed) {
+    return static_cast<float>((index * 2654435761U + seed * 97U) % 2003U) / 1001.0F - 1.0F;
+  }
+
   GpuDescription description() const override { return description_; }
   void make_stream(GpuStream stream) override { streams_.insert(stream); }
   std::shared_ptr<std::byte> allocate(Bytes size, const char*) override {
@@ -124,8 +129,7 @@ class FakeGpu : public Gpu {
   }
   void fill(void* to, std::int64_t count, DType type, std::uint64_t seed) override {
     std::vector<float> values(index(count));
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<float>((i * 2654435761U + seed * 97U) % 2003U) / 1001.0F - 1.0F;
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = filled(i, seed);
     put(to, values, type);
   }
   void clear(GpuStream stream, void* values, Bytes size) override {
@@ -347,7 +351,7 @@ class FakeGpu : public Gpu {
     begin_collective();
     const std::vector<int>& group = groups_.at(index(communicator));
     std::deque<FakeLink::Message> own;
-    std::int64_t moved = 0;
+    std::int64_t sent = 0;
     void* result = nullptr;
     for (const GpuMessage& each : messages) {
       if (each.is_received) continue;
@@ -357,7 +361,7 @@ class FakeGpu : public Gpu {
         own.emplace_back(bytes.begin(), bytes.end());
       else if (link_ != nullptr)
         link_->send(communicator, rank_, peer, bytes);
-      moved += each.size.count;
+      sent += each.size.count;
     }
     for (const GpuMessage& each : messages) {
       if (!each.is_received) continue;
@@ -371,7 +375,7 @@ class FakeGpu : public Gpu {
       }
     }
     // Counted in bytes: these move no more than they say.
-    transfer({communicator, stream, nullptr, result, 0, DType::fp32}, moved, moved);
+    transfer({communicator, stream, nullptr, result, 0, DType::fp32}, sent, sent);
   }
   std::string failure() override { return problem != nullptr ? *problem : ""; }
   void abort() override {
@@ -471,8 +475,8 @@ class FakeGpu : public Gpu {
                   second = 1 / (1 - std::pow(0.999F, steps));
       const float decay = call.optimizer == Optimizer::adam ? 0 : 1e-4F * 1e-4F;
       for (std::size_t i = 0; i < parameter.size(); ++i) {
-        momentum[i] = 0.9F * momentum[i] + 0.1F * gradient[i];
-        variance[i] = 0.999F * variance[i] + 0.001F * gradient[i] * gradient[i];
+        momentum[i] = 0.9F * momentum[i] + (1 - 0.9F) * gradient[i];
+        variance[i] = 0.999F * variance[i] + (1 - 0.999F) * gradient[i] * gradient[i];
         parameter[i] -= decay * parameter[i] +
                         1e-4F * (momentum[i] * first) / (std::sqrt(variance[i] * second) + 1e-8F);
       }
