@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
 #include <vector>
 
 #include "backend/job/rank_clock.hpp"
@@ -38,12 +36,5 @@ class StepClock {
   Duration head_start_;
   Instant zero_{};
 };
-
-/// A collective starts when the last rank has reached it, which no rank knows meanwhile: sets the
-/// start of these tasks, given when the last rank reached each of them, in order. A rank may have
-/// had the result before the clocks agree that the last one arrived: a task starts no later than it
-/// ends.
-void start_with_last_rank(std::span<const std::uint32_t> collectives, std::span<const Instant> last,
-                          std::vector<TaskTimes>& times);
 
 }  // namespace ddpsim

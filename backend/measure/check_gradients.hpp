@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "backend/backend.hpp"
-#include "backend/measure/runnable_step.hpp"
 #include "model/workload/workload.hpp"
 
 namespace ddpsim {
@@ -44,7 +43,7 @@ struct ExpectedGradients {
 /// Runs a step without communication, in which parameters have to stay as they are, and averages,
 /// in double, what each rank computed. Communicates.
 GradientReference reference_gradients(Backend& backend, const Workload& workload,
-                                      const RunnableStep& none, int micro_batches);
+                                      const program::Job& none, int micro_batches);
 
 /// Compares the gradients of the last step, in which parameters have to stay as they are
 /// (without_updates), for a hook may read them. The tolerance is (ranks + micro-batches + 2) units

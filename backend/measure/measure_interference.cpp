@@ -23,8 +23,7 @@ std::optional<MeasuredInterference> MeasureInterference::beside(Bytes size, bool
   const int many = 3 + static_cast<int>(20 * in_seconds(idle + pause) / settings_.step_seconds);
   if (many * settings_.step_seconds > 3 * in_seconds(settings_.patience)) return std::nullopt;
   const Schedule alone = repeated(without_communication(step_), many);
-  if (!measure_rounds({alone, job_of_}, {with_background(alone, size, pause), job_of_}, size,
-                      pause))
+  if (!measure_rounds(job_of_(alone), job_of_(with_background(alone, size, pause)), size, pause))
     return std::nullopt;
   // Where the stream of all-reduces began late or ran dry now and then, the slowdown is scaled to
   // the time in which all-reduces were under way.
@@ -38,7 +37,7 @@ std::optional<MeasuredInterference> MeasureInterference::beside(Bytes size, bool
 }
 
 /// False: someone stopped it.
-bool MeasureInterference::measure_rounds(const RunnableStep& alone, const RunnableStep& beside,
+bool MeasureInterference::measure_rounds(const program::Job& alone, const program::Job& beside,
                                          Bytes size, Duration pause) {
   const int most = 3 + 2 * (settings_.repeats / 15);  // odd, for the one in the middle
   Duration spent{};
@@ -57,11 +56,11 @@ bool MeasureInterference::measure_rounds(const RunnableStep& alone, const Runnab
   return true;
 }
 
-MeasureInterference::Round MeasureInterference::measure_round(const RunnableStep& alone,
-                                                              const RunnableStep& beside,
+MeasureInterference::Round MeasureInterference::measure_round(const program::Job& alone,
+                                                              const program::Job& beside,
                                                               Duration pause) {
-  const auto run_undisturbed = [&](const RunnableStep& step) {
-    return undisturbed(backend_, [&] { return step.run(backend_); });
+  const auto run_undisturbed = [&](const program::Job& job) {
+    return undisturbed(backend_, [&] { return backend_.run(job); });
   };
   const RankRun before = run_undisturbed(alone);
   const RankRun run = run_undisturbed(beside);
@@ -71,8 +70,8 @@ MeasureInterference::Round MeasureInterference::measure_round(const RunnableStep
   round.quick = mean_over_ranks(backend_, before.computed);
   round.slow = mean_over_ranks(backend_, run.computed);
   round.met = mean_over_ranks(backend_, beside_it);
-  round.quick_kinds = by_kind(alone.schedule(), before);
-  round.slow_kinds = by_kind(beside.schedule(), run);
+  round.quick_kinds = by_kind(alone, before);
+  round.slow_kinds = by_kind(beside, run);
   if (!any_rank(backend_, beside_it == Duration::zero()))
     starts_.push_back(mean_over_ranks(backend_, run.background_begun));
   // One more was under way when this rank had computed (or a pause), half done on average.
@@ -83,10 +82,12 @@ MeasureInterference::Round MeasureInterference::measure_round(const RunnableStep
 }
 
 /// How long the kernels of a run took, by kind, all ranks together.
-MeasureInterference::ByKind MeasureInterference::by_kind(const Schedule& step, const RankRun& run) {
+MeasureInterference::ByKind MeasureInterference::by_kind(const program::Job& job,
+                                                         const RankRun& run) {
+  const program::Program& program = job.programs[job.program_of[at(backend_.rank())]];
   ByKind mine;
   for (std::size_t i = 0; i < run.times.size(); ++i)
-    if (const auto work = measured_as(step.work_of(step.tasks[i])))
+    if (const auto work = measured_as(job.works[program.tasks[i].work]))
       (work->gemm ? mine.arithmetic : mine.memory) += run.times[i].end - run.times[i].start;
   return {sum_of(gathered(backend_, {mine.arithmetic})), sum_of(gathered(backend_, {mine.memory}))};
 }

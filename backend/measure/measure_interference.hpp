@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
-#include "backend/measure/runnable_step.hpp"
+#include "backend/measure/job_of.hpp"
 #include "model/cost/calibration.hpp"
 
 namespace ddpsim {
@@ -52,11 +52,11 @@ class MeasureInterference {
     ByKind quick_kinds, slow_kinds;
   };
 
-  bool measure_rounds(const RunnableStep& alone, const RunnableStep& beside, Bytes size,
+  bool measure_rounds(const program::Job& alone, const program::Job& beside, Bytes size,
                       Duration pause);
-  Round measure_round(const RunnableStep& alone, const RunnableStep& beside, Duration pause);
+  Round measure_round(const program::Job& alone, const program::Job& beside, Duration pause);
   MeasuredInterference result(Bytes size, Duration idle, double busy) const;
-  ByKind by_kind(const Schedule& step, const RankRun& run);
+  ByKind by_kind(const program::Job& job, const RankRun& run);
   template <typename Pick>
   Duration middle(Pick pick) const;
 

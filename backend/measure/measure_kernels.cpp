@@ -4,6 +4,7 @@
 #include <set>
 #include <span>
 #include <stdexcept>
+#include <variant>
 
 #include "backend/measure/measure_step.hpp"
 #include "backend/measure/steal.hpp"
@@ -13,25 +14,61 @@
 namespace ddpsim {
 namespace {
 
+/// Calls `each` with every rank that was measured.
+template <typename Each>
+void each_rank(const program::Job& job, const JobTimeline& timeline, Each each) {
+  for (std::size_t rank = 0; rank < timeline.classes.size(); ++rank)
+    each(RankOfJob(job, timeline, rank));
+}
+
+/// [deed] Do all ranks do it?
+std::vector<bool> done_by_all(const program::Job& job) {
+  std::vector<std::size_t> programs(job.known_deeds() + job.own.deeds.size(), 0);
+  for (const program::Program& program : job.programs) {
+    std::vector<bool> seen(programs.size(), false);
+    for (const program::Task& task : program.tasks)
+      if (!seen[task.deed]) {
+        seen[task.deed] = true;
+        ++programs[task.deed];
+      }
+  }
+  std::vector<bool> by_all;
+  for (const std::size_t count : programs) by_all.push_back(count == job.programs.size());
+  return by_all;
+}
+
 /// Time that the host and its kernels compute, by all ranks: what one of them owns says nothing of
 /// which is slow.
-Duration computing(const Schedule& schedule, const std::vector<TaskTimes>& times) {
+Duration computing(const RankOfJob& rank, const std::vector<bool>& by_all) {
   Duration sum{};
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    const Task& task = schedule.tasks[i];
-    const bool waits = task.operation == Operation::wait || task.operation == Operation::meet ||
-                       task.operation == Operation::pause;
-    if (!is_collective(task.operation) && !waits && task.owner == nobody)
-      sum += times[i].end - times[i].start;
+  for (std::size_t i = 0; i < rank.times.size(); ++i) {
+    const program::Task& task = rank.program.tasks[i];
+    const program::Action& action = rank.action_of(task);
+    const bool waits = std::holds_alternative<program::Wait>(action) ||
+                       std::holds_alternative<program::Meet>(action) ||
+                       std::holds_alternative<program::Pause>(action);
+    if (program::communicator_of(action) == nobody && !waits && by_all[task.deed])
+      sum += rank.times[i].end - rank.times[i].start;
   }
   return sum;
 }
 
-/// [work of the schedule] as a calibration knows it.
-std::vector<std::optional<Work>> measured_works(const Schedule& schedule) {
+/// [work of the job] as a calibration knows it.
+std::vector<std::optional<Work>> measured_works(const program::Job& job) {
   std::vector<std::optional<Work>> works;
-  for (const Work& work : schedule.works) works.push_back(measured_as(work));
+  for (const Work& work : job.works) works.push_back(measured_as(work));
   return works;
+}
+
+/// Calls `each` with every task of a rank that a calibration measures, its work and its time.
+template <typename Each>
+void each_measured(const RankOfJob& rank, const std::vector<std::optional<Work>>& works,
+                   Each each) {
+  for (std::size_t i = 0; i < rank.times.size(); ++i) {
+    const program::Task& task = rank.program.tasks[i];
+    if (works[task.work] && !rank.is_part_of_another(task))
+      each(task, *works[task.work], rank.times[i].end - rank.times[i].start);
+  }
 }
 
 double median(std::vector<double> values) {
@@ -47,8 +84,7 @@ MeasureKernels::MeasureKernels(Backend& backend, const std::vector<Schedule>& st
     : backend_(backend), job_of_(job_of) {
   for (const Schedule& step : steps) {
     const bool hooked = backend.synchronous() && computes_aside(step);
-    (hooked ? hooked_ : plain_)
-        .runs.push_back({&step, RunnableStep(without_communication(step), job_of)});
+    (hooked ? hooked_ : plain_).runs.push_back({&step, job_of(without_communication(step))});
   }
   if (plain_.runs.empty() || plain_.runs.front().step != &steps.front())
     throw std::invalid_argument("the first step must not communicate");
@@ -64,12 +100,9 @@ void MeasureKernels::run_hooked(const std::vector<AllReduceCost>& all_reduces, b
   const auto law = fit_all_reduce(all_reduces);
   for (Run& each : hooked_.runs)
     if (!each.step->hook_state.empty() && each.timelines.empty())
-      each.executed =
-          RunnableStep(with_pauses(*each.step,
-                                   [&](const Work& work) {
-                                     return law ? law->time(0, work.payload) : Duration::zero();
-                                   }),
-                       job_of_);
+      each.executed = job_of_(with_pauses(*each.step, [&](const Work& work) {
+        return law ? law->time(0, work.payload) : Duration::zero();
+      }));
   RunOptions by_processor;
   by_processor.by_processor = true;
   run(hooked_, by_processor, counts);
@@ -77,18 +110,17 @@ void MeasureKernels::run_hooked(const std::vector<AllReduceCost>& all_reduces, b
 
 void MeasureKernels::run(Measured& measured, const RunOptions& how, bool counts) {
   for (Run& each : measured.runs) {
-    const Schedule& step = each.executed.schedule();
-    Timeline timeline =
+    JobTimeline timeline =
         undisturbed(backend_, [&] { return measure_step(backend_, each.executed, how); });
     if (!counts) continue;
-    const auto works = measured_works(step);
-    for (const auto& times : timeline.ranks)
-      for (std::size_t i = 0; i < times.size(); ++i)
-        if (const auto& work = works[step.tasks[i].work]) {
-          const std::uint32_t number = measured.works.add(*work);
-          if (number == measured.samples.size()) measured.samples.emplace_back();
-          measured.samples[number].push_back(times[i].end - times[i].start);
-        }
+    const auto works = measured_works(each.executed);
+    each_rank(each.executed, timeline, [&](const RankOfJob& rank) {
+      each_measured(rank, works, [&](const program::Task&, const Work& work, Duration time) {
+        const std::uint32_t number = measured.works.add(work);
+        if (number == measured.samples.size()) measured.samples.emplace_back();
+        measured.samples[number].push_back(time);
+      });
+    });
     each.timelines.push_back(std::move(timeline));
   }
 }
@@ -96,9 +128,10 @@ void MeasureKernels::run(Measured& measured, const RunOptions& how, bool counts)
 double MeasureKernels::computing_first(const Measured& measured) {
   std::vector<double> all;
   const Run& first = measured.runs.front();
-  for (const Timeline& timeline : first.timelines)
-    for (const auto& times : timeline.ranks)
-      all.push_back(in_seconds(computing(first.executed.schedule(), times)));
+  const std::vector<bool> by_all = done_by_all(first.executed);
+  for (const JobTimeline& timeline : first.timelines)
+    each_rank(first.executed, timeline,
+              [&](const RankOfJob& rank) { all.push_back(in_seconds(computing(rank, by_all))); });
   return all.empty() ? 0 : median(std::move(all));
 }
 
@@ -142,19 +175,18 @@ std::map<Operation, double> MeasureKernels::over_medians(const Measured& measure
                                                          const Medians& medians) {
   std::map<Operation, std::vector<double>> ratios;
   for (const Run& run : measured.runs) {
-    const auto works = measured_works(run.executed.schedule());
-    for (const Timeline& timeline : run.timelines)
-      for (const auto& times : timeline.ranks) {
+    const auto works = measured_works(run.executed);
+    for (const JobTimeline& timeline : run.timelines)
+      each_rank(run.executed, timeline, [&](const RankOfJob& rank) {
         std::map<Operation, std::pair<double, double>> sums;  // as measured, of medians
-        for (std::size_t i = 0; i < times.size(); ++i)
-          if (const auto& work = works[run.executed.schedule().tasks[i].work]) {
-            auto& [taken, usual] = sums[work->operation];
-            taken += in_seconds(times[i].end - times[i].start);
-            usual += medians.at(*work);
-          }
+        each_measured(rank, works, [&](const program::Task&, const Work& work, Duration time) {
+          auto& [taken, usual] = sums[work.operation];
+          taken += in_seconds(time);
+          usual += medians.at(work);
+        });
         for (const auto& [operation, sum] : sums)
           if (sum.second > 0) ratios[operation].push_back(sum.first / sum.second);
-      }
+      });
   }
   std::map<Operation, double> factors;
   for (auto& [operation, values] : ratios)
@@ -169,17 +201,19 @@ double MeasureKernels::backward_beside(const std::optional<std::string>& hook_st
   // all.
   const auto each_backward = [](const Run& run, bool only_hooked, auto call) {
     std::set<int> hooked;  // micro-batches
-    for (const Task& task : run.executed.schedule().tasks)
-      if (task.step != nobody) hooked.insert(task.micro_batch);
-    const auto works = measured_works(run.executed.schedule());
-    for (const Timeline& timeline : run.timelines)
-      for (const auto& times : timeline.ranks)
-        for (std::size_t i = 0; i < times.size(); ++i) {
-          const Task& task = run.executed.schedule().tasks[i];
-          if (task.operation != Operation::backward || !works[task.work]) continue;
-          if (only_hooked && hooked.count(task.micro_batch) == 0) continue;
-          call(*works[task.work], in_seconds(times[i].end - times[i].start));
-        }
+    for (const program::Program& program : run.executed.programs)
+      for (const program::Task& task : program.tasks)
+        if (run.executed.deed_of(task).origin.purpose == program::Purpose::hook)
+          hooked.insert(task.micro_batch);
+    const auto works = measured_works(run.executed);
+    for (const JobTimeline& timeline : run.timelines)
+      each_rank(run.executed, timeline, [&](const RankOfJob& rank) {
+        each_measured(rank, works, [&](const program::Task& task, const Work& work, Duration time) {
+          if (operation_of(run.executed, task) != Operation::backward) return;
+          if (only_hooked && hooked.count(task.micro_batch) == 0) return;
+          call(work, in_seconds(time));
+        });
+      });
   };
   if (hooked_.runs.empty()) return 1;
   each_backward(hooked_.runs.front(), false, [&](const Work& work, double time) {
@@ -200,16 +234,18 @@ double MeasureKernels::backward_beside(const std::optional<std::string>& hook_st
 
 double MeasureKernels::slowest_rank() const {
   std::vector<double> slowest;
-  for (const Run& run : plain_.runs)
-    for (const Timeline& timeline : run.timelines) {
+  for (const Run& run : plain_.runs) {
+    const std::vector<bool> by_all = done_by_all(run.executed);
+    for (const JobTimeline& timeline : run.timelines) {
       double most = 0, sum = 0;
-      for (const auto& times : timeline.ranks) {
-        const double mine = in_seconds(computing(run.executed.schedule(), times));
+      each_rank(run.executed, timeline, [&](const RankOfJob& rank) {
+        const double mine = in_seconds(computing(rank, by_all));
         most = std::max(most, mine);
         sum += mine;
-      }
-      if (sum > 0) slowest.push_back(most * static_cast<double>(timeline.ranks.size()) / sum);
+      });
+      if (sum > 0) slowest.push_back(most * static_cast<double>(timeline.classes.size()) / sum);
     }
+  }
   return slowest.empty() ? 1 : std::max(1.0, median(std::move(slowest)));
 }
 

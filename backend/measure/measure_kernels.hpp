@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "backend/backend.hpp"
-#include "backend/measure/runnable_step.hpp"
+#include "backend/measure/job_of.hpp"
 #include "backend/measure/samples.hpp"
 #include "model/cost/calibration.hpp"
+#include "model/timeline/job_timeline.hpp"
 
 namespace ddpsim {
 
@@ -52,8 +53,8 @@ class MeasureKernels {
   /// A step as it is run, and what came out.
   struct Run {
     const Schedule* step = nullptr;
-    RunnableStep executed;  ///< without communication
-    std::vector<Timeline> timelines{};
+    program::Job executed;  ///< without communication
+    std::vector<JobTimeline> timelines{};
   };
   struct Measured {
     std::vector<Run> runs;                       ///< the first is of the first step

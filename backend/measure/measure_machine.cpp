@@ -101,20 +101,25 @@ class Measurement {
   bool launches() {
     std::vector<Duration> hooks, collectives, kernels;
     for (const Schedule& step : steps_) {
-      const RunnableStep runnable(step, job_of_);
+      const program::Job job = job_of_(step);
       for (int round = 0; round < 3; ++round) {
         if (!go_on("launch cost", 0.25)) return false;
-        const Timeline timeline =
-            undisturbed(backend_, [&] { return measure_step(backend_, runnable); });
+        const JobTimeline timeline =
+            undisturbed(backend_, [&] { return measure_step(backend_, job); });
         if (round == 0) continue;
-        for (const auto& times : timeline.ranks)
-          for (std::size_t i = 0; i < times.size(); ++i) {
-            const Duration host = times[i].enqueued - times[i].issued;
-            if (step.tasks[i].operation == Operation::hook) hooks.push_back(host);
-            if (step.tasks[i].operation == Operation::all_reduce) collectives.push_back(host);
-            if (step.tasks[i].stream == Stream::compute && is_kernel(step.tasks[i].operation))
-              kernels.push_back(host / step.work_of(step.tasks[i]).launches);
+        for (std::size_t r = 0; r < timeline.classes.size(); ++r) {
+          const RankOfJob rank(job, timeline, r);
+          for (std::size_t i = 0; i < rank.times.size(); ++i) {
+            const program::Task& task = rank.program.tasks[i];
+            if (rank.is_part_of_another(task)) continue;
+            const Operation operation = operation_of(job, task);
+            const Duration host = rank.times[i].enqueued - rank.times[i].issued;
+            if (operation == Operation::hook) hooks.push_back(host);
+            if (operation == Operation::all_reduce) collectives.push_back(host);
+            if (task.stream != 0 && !job.streams[task.stream].beside && is_kernel(operation))
+              kernels.push_back(host / job.works[task.work].launches);
           }
+        }
       }
     }
     if (!hooks.empty()) result_.launch.hook = spread_of(hooks).median;

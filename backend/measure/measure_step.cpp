@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "backend/device_error.hpp"
+#include "model/program/fingerprint.hpp"
 #include "model/schedule/fingerprint.hpp"
 
 namespace ddpsim {
@@ -33,13 +34,17 @@ void check_executed(Backend& backend, std::uint64_t wanted, std::uint64_t execut
 }
 
 /// All ranks' times, as one timeline.
-Timeline timeline_of(Backend& backend, const std::vector<TaskTimes>& mine) {
-  Timeline timeline;
-  timeline.of_each_rank = true;
+JobTimeline timeline_of(Backend& backend, const program::Job& job,
+                        const std::vector<TaskTimes>& mine) {
+  JobTimeline timeline;
+  timeline.measured = true;
   for (const auto& bytes : backend.gather(std::as_bytes(std::span(mine)))) {
-    if (bytes.size() != mine.size() * sizeof(TaskTimes))
-      throw DeviceError("the ranks ran different schedules");
-    auto& times = timeline.ranks.emplace_back(mine.size());
+    const std::size_t rank = timeline.classes.size();
+    const program::Program& program = job.programs[job.program_of.at(rank)];
+    if (bytes.size() != program.tasks.size() * sizeof(TaskTimes))
+      throw DeviceError("the ranks ran different jobs");
+    auto& times = timeline.classes.emplace_back(program.tasks.size());
+    timeline.class_of.push_back(static_cast<std::uint32_t>(rank));
     if (!bytes.empty()) std::memcpy(times.data(), bytes.data(), bytes.size());
     for (const TaskTimes& at : times) timeline.end = std::max(timeline.end, at.end);
   }
@@ -48,12 +53,12 @@ Timeline timeline_of(Backend& backend, const std::vector<TaskTimes>& mine) {
 
 }  // namespace
 
-Timeline measure_step(Backend& backend, const RunnableStep& step, const RunOptions& options,
-                      std::optional<Sent>* sent) {
-  const RankRun run = step.run(backend, options);
+JobTimeline measure_step(Backend& backend, const program::Job& job, const RunOptions& options,
+                         std::optional<Sent>* sent) {
+  const RankRun run = backend.run(job, options);
   if (sent != nullptr) *sent = run.sent;
-  check_executed(backend, step.fingerprint(), run.fingerprint);
-  return timeline_of(backend, run.times);
+  check_executed(backend, program::fingerprint(job), run.fingerprint);
+  return timeline_of(backend, job, run.times);
 }
 
 bool any_rank(Backend& backend, bool mine) {

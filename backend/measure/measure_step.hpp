@@ -1,15 +1,15 @@
 #pragma once
 
 #include "backend/backend.hpp"
-#include "backend/measure/runnable_step.hpp"
+#include "model/timeline/job_timeline.hpp"
 
 namespace ddpsim {
 
 /// One step on every rank, as one timeline: its zero is the common start. Every rank gets all of
 /// it. `sent`, if given: what this rank sent. Throws DeviceError on every rank if one of them was
 /// given, or executed, another step: their fingerprints are compared.
-Timeline measure_step(Backend& backend, const RunnableStep& step, const RunOptions& options = {},
-                      std::optional<Sent>* sent = nullptr);
+JobTimeline measure_step(Backend& backend, const program::Job& job, const RunOptions& options = {},
+                         std::optional<Sent>* sent = nullptr);
 
 /// True on every rank as soon as it is on one; the ranks stop together.
 bool any_rank(Backend& backend, bool mine);

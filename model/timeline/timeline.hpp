@@ -33,10 +33,6 @@ struct Timeline {
     Duration take_up{};         ///< collectives: from being enqueued to the stream's taking it up
   };
   std::vector<Detail> details;  ///< [Schedule::works]; empty: measured, and not known
-  /// `ranks` are those of the job, each at its number: it was measured. Else those that a
-  /// prediction tells apart.
-  bool of_each_rank = false;
-
   Detail detail_of(const Task& task) const {
     return task.work < details.size() ? details[task.work] : Detail{};
   }

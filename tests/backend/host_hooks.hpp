@@ -96,7 +96,7 @@ inline double worst_hook_error(Backend& backend, const SmallJob& job, Training t
                                int iterations) {
   Training local = training;
   local.strategy = Strategy::none;
-  job.runnable(job.schedule(local)).run(backend);
+  backend.run(job.step(job.schedule(local)));
   std::vector<std::vector<std::vector<float>>> given(static_cast<std::size_t>(backend.ranks()));
   for (std::size_t p = 0; p < job.workload.parameters.size(); ++p) {
     const std::vector<float> mine = backend.gradient(static_cast<int>(p));
@@ -112,7 +112,7 @@ inline double worst_hook_error(Backend& backend, const SmallJob& job, Training t
     // Across the start of hooks that begin plainly.
     training.iteration = 2 + i;
     const Schedule schedule = job.schedule(training);
-    job.runnable(schedule).run(backend);
+    backend.run(job.step(schedule));
     auto expected = given;
     host.step(schedule, expected);
     const auto& mine = expected[static_cast<std::size_t>(backend.rank())];

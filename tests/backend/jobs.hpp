@@ -4,11 +4,14 @@
 #include <vector>
 
 #include "backend/measure/check_gradients.hpp"
+#include "backend/measure/measure_kernels.hpp"
+#include "backend/measure/measure_step.hpp"
 #include "backend/run/job.hpp"
 #include "model/ddp/build_schedule.hpp"
 #include "model/ddp/job_of_step.hpp"
 #include "model/schedule/variants.hpp"
 #include "model/workload/architecture.hpp"
+#include "tests/model/timeline/schedule_times.hpp"
 
 namespace ddpsim {
 
@@ -40,7 +43,25 @@ struct SmallJob {
   JobOf steps() const {
     return [this](const Schedule& schedule) { return step(schedule); };
   }
-  RunnableStep runnable(const Schedule& schedule) const { return RunnableStep(schedule, steps()); }
+  /// As that rank runs it: times are of the schedule's tasks.
+  RankRun run(Backend& rank, const Schedule& schedule, const RunOptions& options = {}) const {
+    const program::Job job = step(schedule);
+    RankRun run = rank.run(job, options);
+    run.times = times_of(schedule, job.programs[job.program_of[at(rank.rank())]], run.times);
+    return run;
+  }
+  /// As all ranks ran it, likewise.
+  Timeline measured(Backend& rank, const Schedule& schedule, const RunOptions& options = {},
+                    std::optional<Sent>* sent = nullptr) const {
+    const program::Job job = step(schedule);
+    const JobTimeline of_job = measure_step(rank, job, options, sent);
+    Timeline timeline;
+    timeline.end = of_job.end;
+    for (std::size_t r = 0; r < of_job.classes.size(); ++r)
+      timeline.ranks.push_back(
+          times_of(schedule, job.programs[job.program_of[r]], of_job.classes[r]));
+    return timeline;
+  }
   Schedule schedule(Strategy strategy) const {
     Training training;
     training.strategy = strategy;
@@ -53,8 +74,7 @@ struct SmallJob {
 /// What the gradients of a step have to be, of which this is what each rank computes alone.
 inline GradientReference reference_of(Backend& rank, const SmallJob& job, const Schedule& none,
                                       int micro_batches = 1) {
-  return reference_gradients(rank, job.workload, job.runnable(without_updates(none)),
-                             micro_batches);
+  return reference_gradients(rank, job.workload, job.step(without_updates(none)), micro_batches);
 }
 
 inline JobOptions job_of(int ranks, const std::string& backend = "threads") {

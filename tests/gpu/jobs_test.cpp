@@ -108,7 +108,7 @@ TEST_CASE("comm hooks run in loopback in every type, in the order of their tasks
               Training training = hooked(each.hook);
               for (training.iteration = 2; training.iteration < 5; ++training.iteration) {
                 const Schedule schedule = job.schedule(training);
-                const RankRun run = job.runnable(schedule).run(backend);
+                const RankRun run = job.run(backend, schedule);
                 for (std::size_t t = 0; t < run.times.size(); ++t) {
                   if (run.times[t].end < run.times[t].start) return 6;
                   if (schedule.tasks[t].stream == Stream::host) continue;

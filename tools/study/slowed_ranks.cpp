@@ -40,8 +40,22 @@ void check_exceptions(const Scenario& scenario) {
   }
 }
 
+namespace {
+
+/// The task of the program that does what a task of the schedule does, or the next one.
+std::uint32_t task_in_program(const Schedule& schedule, const program::Program& program,
+                              std::size_t task) {
+  for (std::uint32_t t = 0; t < program.tasks.size(); ++t)
+    if (const std::uint32_t deed = program.tasks[t].deed;
+        deed >= task && deed < schedule.tasks.size())
+      return t;
+  return 0;
+}
+
+}  // namespace
+
 std::vector<RunOptions> paces_of(const Scenario& scenario, const std::vector<Schedule>& schedules,
-                                 int rank) {
+                                 const std::vector<program::Job>& jobs, int rank) {
   std::vector<RunOptions> paces(schedules.size());
   const RankException* exception = exception_of(scenario.cluster.exceptions, rank);
   if (exception == nullptr) return paces;
@@ -50,8 +64,11 @@ std::vector<RunOptions> paces_of(const Scenario& scenario, const std::vector<Sch
     const Schedule& schedule = schedules[s];
     paces[s].compute = exception->compute;
     paces[s].pause = exception->pause;
-    paces[s].pause_before = static_cast<std::uint32_t>(
-        kernel_at(schedule, costs.price(schedule), exception->at, 0, schedule.tasks.size()));
+    const std::size_t kernel =
+        kernel_at(schedule, costs.price(schedule), exception->at, 0, schedule.tasks.size());
+    const program::Job& job = jobs[s];
+    paces[s].pause_before =
+        task_in_program(schedule, job.programs[job.program_of[at(rank)]], kernel);
   }
   return paces;
 }

@@ -15,11 +15,11 @@ namespace ddpsim {
 /// Throws InputError if real ranks cannot be made to differ as the scenario's exceptions say.
 void check_exceptions(const Scenario& scenario);
 
-/// How `rank` carries out each schedule: an exception is made slower than it is. It pauses before
+/// How `rank` carries out each schedule, as the job of it: an exception is made slower than it is. It pauses before
 /// the kernel that would be reached on the scenario's own device, for this one's times are measured
 /// meanwhile.
 std::vector<RunOptions> paces_of(const Scenario& scenario, const std::vector<Schedule>& schedules,
-                                 int rank);
+                                 const std::vector<program::Job>& jobs, int rank);
 
 /// Of so many ranks those with inputs that are no exceptions; all with inputs, if there are no
 /// others.

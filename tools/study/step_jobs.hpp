@@ -1,6 +1,6 @@
 #pragma once
 
-#include "backend/measure/runnable_step.hpp"
+#include "backend/measure/job_of.hpp"
 #include "model/scenario/scenario.hpp"
 
 namespace ddpsim {

@@ -12,7 +12,6 @@
 #include "model/ddp/job_of_step.hpp"
 #include "model/schedule/fingerprint.hpp"
 #include "model/schedule/variants.hpp"
-#include "model/timeline/schedule_times.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "sim/predict/predict.hpp"
 #include "tools/study/expected_gradients.hpp"
@@ -53,25 +52,31 @@ StepMetrics median_of(const std::vector<StepMetrics>& samples) {
   return result;
 }
 
+/// With what the prediction knows of each work, to tell what bounds a step.
+void add_details(JobTimeline& timeline, const std::vector<Timeline::Detail>& details,
+                 const program::Job& job) {
+  timeline.details = {details};
+  timeline.details.front().resize(job.works.size());
+  timeline.details_of.assign(timeline.classes.size(), 0);
+}
+
 /// All timelines of one strategy become its figures; the one in the middle is kept.
-void summarise(std::vector<Timeline> timelines, const Scenario& scenario, ValidatedStep& step) {
+void summarise(std::vector<JobTimeline> timelines, const Scenario& scenario, ValidatedStep& step) {
   Step& measured = step.measured;
-  const Schedule& schedule = measured.planned->schedule;
   const program::Job& job = measured.job();
   std::vector<StepMetrics> samples;
   std::vector<Duration> lengths;
   Waits waits;
+  const std::size_t ranks = timelines.front().classes.size();
   const std::vector<int> typical =
-      typical_ranks(schedule, scenario.cluster, static_cast<int>(timelines.front().ranks.size()));
-  for (Timeline& timeline : timelines) {
-    // To tell what bounds a step, as the prediction does.
-    timeline.details = *step.predicted.rank().details;
-    const JobTimeline times = timeline_of(schedule, job, timeline);
+      typical_ranks(measured.planned->schedule, scenario.cluster, static_cast<int>(ranks));
+  for (JobTimeline& timeline : timelines) {
+    add_details(timeline, *step.predicted.rank().details, job);
     for (const int rank : typical) {
-      samples.push_back(measure(job, times, at(rank)));
+      samples.push_back(measure(job, timeline, at(rank)));
       if (rank != typical.front() || scenario.cluster.exceptions.empty()) continue;
-      waits.add(names_of_real_ranks(scenario.cluster, timeline.ranks.size()),
-                waits_for_ranks(job, times, samples.back(), at(rank)));
+      waits.add(names_of_real_ranks(scenario.cluster, ranks),
+                waits_for_ranks(job, timeline, samples.back(), at(rank)));
     }
     lengths.push_back(timeline.end.time_since_epoch());
   }
@@ -79,8 +84,8 @@ void summarise(std::vector<Timeline> timelines, const Scenario& scenario, Valida
   measured.metrics = median_of(samples);
   step.spread = spread_of(lengths);
   std::sort(timelines.begin(), timelines.end(),
-            [](const Timeline& a, const Timeline& b) { return a.end < b.end; });
-  measured.times = timeline_of(schedule, job, timelines[timelines.size() / 2]);
+            [](const JobTimeline& a, const JobTimeline& b) { return a.end < b.end; });
+  measured.times = std::move(timelines[timelines.size() / 2]);
   for (std::size_t rank = 0; rank < job.ranks(); ++rank) measured.ranks.push_back(rank);
   step.measured_parts = break_down(job, measured.times, at(typical.front()));
 }
@@ -254,16 +259,16 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   backend.load(workload, validation.scenario.optimizer);
 
   const JobOf job_of = jobs_of(validation.scenario);
-  std::vector<RunnableStep> steps;
+  std::vector<program::Job> steps;
   for (std::size_t s = 0; s < trainings.size(); ++s) {
-    steps.emplace_back(schedules[s], job_of);
+    steps.push_back(job_of(schedules[s]));
     ValidatedStep& step = validation.steps.emplace_back();
     step.measured.training = trainings[s];
-    step.measured.planned = std::make_shared<const PlannedStep>(schedules[s], job_of(schedules[s]));
+    step.measured.planned = std::make_shared<const PlannedStep>(schedules[s], steps.back());
     step.fingerprint = fingerprint(schedules[s]);
   }
   const auto as_they_are = [&](const Schedule& schedule) {
-    return RunnableStep(without_updates(schedule), job_of);
+    return job_of(without_updates(schedule));
   };
   // First of all: what cannot be run is said before anything is measured.
   const GradientReference reference = reference_gradients(
@@ -272,7 +277,7 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     if (trainings[s].strategy == Strategy::none) continue;
     if (backend.rank() == 0 && watch.progress)
       watch.progress(fmt::format("gradients, {} of {}", s + 1, schedules.size()), 0);
-    as_they_are(schedules[s]).run(backend);
+    backend.run(as_they_are(schedules[s]));
     validation.steps[s].gradients =
         check_gradients(backend, workload, reference,
                         expected_gradients(trainings[s], schedules[s], backend.ranks()));
@@ -297,8 +302,9 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   std::optional<MeasureKernels> kernels;
   if (!alone.empty()) kernels.emplace(backend, alone, job_of);
 
-  const std::vector<RunOptions> paces = paces_of(validation.scenario, schedules, backend.rank());
-  std::vector<std::vector<Timeline>> timelines(schedules.size());
+  const std::vector<RunOptions> paces =
+      paces_of(validation.scenario, schedules, steps, backend.rank());
+  std::vector<std::vector<JobTimeline>> timelines(schedules.size());
   std::vector<std::optional<Sent>> sent(schedules.size());
   std::vector<double> overflows(schedules.size(), 0);
   const int turns = (options.measure.repeats + options.steps - 1) / options.steps;
@@ -312,7 +318,7 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
       if (backend.rank() == 0 && watch.progress)
         watch.progress(fmt::format("steps, {} of {}", rounds.number() + 1, rounds.most()),
                        static_cast<double>(rounds.number()) / rounds.most());
-      Timeline timeline =
+      JobTimeline timeline =
           undisturbed(backend, [&] { return measure_step(backend, steps[s], paces[s], &sent[s]); });
       if (sent[s]) overflows[s] += static_cast<double>(sent[s]->overflows);
       if (rounds.count()) timelines[s].push_back(std::move(timeline));

@@ -36,9 +36,8 @@ struct LargeBuckets {
     const int code = run_job(job_of(2), [&](Backend& rank) {
       rank.load(job.workload, job.optimizer);
       const GradientReference reference = reference_of(rank, job, job.schedule(none), 1);
-      const RunnableStep step = job.runnable(schedule);
-      step.run(rank);
-      const RankRun run = step.run(rank);
+      job.run(rank, schedule);
+      const RankRun run = job.run(rank, schedule);
       if (rank.rank() == 0)
         for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
           if (is_collective(schedule.tasks[i].operation) && schedule.tasks[i].bucket != nobody)

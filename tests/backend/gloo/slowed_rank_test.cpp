@@ -46,13 +46,12 @@ TEST_CASE("a rank computes as many times as long as it is told to, and the same"
             RunOptions options;
             options.by_processor = true;
             if (rank.rank() == 1) options.compute = 3;
-            Timeline measured = measure_step(rank, job.runnable(schedule), options);
+            Timeline measured = job.measured(rank, schedule, options);
             const bool good = check_gradients(rank, job.workload, reference, {}).good();
             if (rank.rank() == 0) timeline = std::move(measured);
             return good ? 0 : 1;
           }) == 0);
   REQUIRE(timeline.ranks.size() == 2);
-  CHECK(timeline.of_each_rank);
   const Duration alone = forward_time(schedule, timeline.ranks[0]),
                  slowed = forward_time(schedule, timeline.ranks[1]);
   CHECK(in_seconds(slowed) > 2.9 * in_seconds(alone));
@@ -67,13 +66,16 @@ TEST_CASE("a rank pauses before the task it is told to, and not elsewhere",
       std::ranges::find(schedule.tasks, Operation::backward, &Task::operation) -
       schedule.tasks.begin());
   REQUIRE(paused < schedule.tasks.size());
+  const std::vector<program::Task> tasks = job.step(schedule).programs.front().tasks;
+  const auto paused_task = static_cast<std::uint32_t>(
+      std::ranges::find(tasks, paused, &program::Task::deed) - tasks.begin());
   Timeline timeline;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             RunOptions options;
-            options.pause_before = paused;
+            options.pause_before = paused_task;
             if (rank.rank() == 1) options.pause = 200ms;
-            Timeline measured = measure_step(rank, job.runnable(schedule), options);
+            Timeline measured = job.measured(rank, schedule, options);
             if (rank.rank() == 0) timeline = std::move(measured);
             return 0;
           }) == 0);

@@ -106,9 +106,9 @@ TEST_CASE("a rank whose schedule differs in one task is found, on all ranks",
           (odd == 0 ? its + ", rank 1 has " + usual : usual + ", rank 2 has " + its);
       CHECK(run_job(job_of(3, backend), [&](Backend& rank) {
               rank.load(job.workload, job.optimizer);
-              measure_step(rank, job.runnable(schedule));
+              measure_step(rank, job.step(schedule));
               try {
-                measure_step(rank, job.runnable(rank.rank() == odd ? other : schedule));
+                measure_step(rank, job.step(rank.rank() == odd ? other : schedule));
               } catch (const DeviceError& problem) {
                 return problem.what() == expected ? 0 : 6;
               }
@@ -134,7 +134,7 @@ TEST_CASE("a step without communication sends nothing, and its ranks meet where 
     CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             std::optional<Sent> sent;
-            const Timeline timeline = measure_step(rank, job.runnable(quiet), {}, &sent);
+            const Timeline timeline = job.measured(rank, quiet, {}, &sent);
             if (sent != Sent{}) return 5;
             for (const auto& times : timeline.ranks)
               if (!all_have_times(quiet, times)) return 6;
@@ -160,13 +160,12 @@ TEST_CASE("of a repeated step each task has the time of the last round",
     CHECK(step.tasks.size() == once.tasks.size());
     CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            const RunnableStep runnable = job.runnable(step);
-            const RankRun run = runnable.run(rank);
+            const RankRun run = job.run(rank, step);
             if (!all_have_times(step, run.times)) return 5;
             // Three rounds of 10 ms came before.
             if (run.times.front().issued < Instant{30ms}) return 6;
             if (run.computed < 40ms) return 7;
-            return measure_step(rank, runnable).ranks.size() == 2 ? 0 : 8;
+            return job.measured(rank, step).ranks.size() == 2 ? 0 : 8;
           }) == 0);
   }
 }
@@ -182,10 +181,9 @@ TEST_CASE("a step with all-reduces beside it has the times of its own tasks",
     CHECK(step.tasks.size() < quiet.tasks.size());  // without those in which ranks meet
     CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            const RunnableStep runnable = job.runnable(step);
-            const RankRun run = runnable.run(rank);
+            const RankRun run = job.run(rank, step);
             if (!all_have_times(step, run.times)) return 5;
-            if (run.fingerprint != runnable.fingerprint()) return 6;
+            if (run.fingerprint != program::fingerprint(job.step(step))) return 6;
             return run.background_ended > 0 && run.background_begun < run.computed ? 0 : 7;
           }) == 0);
   }

@@ -119,7 +119,7 @@ TEST_CASE("a measured timeline obeys the schedule", "[backend][measure]") {
   Timeline timeline;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            const Timeline mine = measure_step(rank, job.runnable(schedule));
+            const Timeline mine = job.measured(rank, schedule);
             if (rank.rank() == 0) timeline = mine;
             return 0;
           }) == 0);
@@ -327,7 +327,7 @@ TEST_CASE("what a comm hook computes is measured where it runs", "[backend][meas
             RunOptions options;
             options.by_processor = true;
             std::optional<Sent> sent;
-            const Timeline timeline = measure_step(rank, job.runnable(paused), options, &sent);
+            const Timeline timeline = job.measured(rank, paused, options, &sent);
             const std::vector<Schedule> steps{alone, hooked};
             Calibration mine = measure_machine(rank, job.workload, steps, job.steps(), few(), {});
             if (rank.rank() != 0) return 0;
@@ -380,7 +380,7 @@ TEST_CASE("backward is held beside each comm hook apart", "[backend][measure]") 
   double of_fp16 = 0, of_powersgd = 0, of_all = 0, of_other = 0, of_one = 0, of_only = 0;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            for (const Schedule& step : steps) measure_step(rank, job.runnable(step));
+            for (const Schedule& step : steps) measure_step(rank, job.step(step));
             const std::vector<Schedule> two(steps.begin(), steps.begin() + 2);
             MeasureKernels both(rank, steps, job.steps());
             MeasureKernels one(rank, two, job.steps());
@@ -426,11 +426,11 @@ TEST_CASE("every hook that computes aside does so beside collectives that only l
     Timeline timeline;
     REQUIRE(run_job(job_of(2), [&](Backend& rank) {
               rank.load(job.workload, job.optimizer);
-              measure_step(rank, job.runnable(hooked));
+              measure_step(rank, job.step(hooked));
               RunOptions options;
               options.by_processor = true;
               std::optional<Sent> sent;
-              Timeline mine = measure_step(rank, job.runnable(paused), options, &sent);
+              Timeline mine = job.measured(rank, paused, options, &sent);
               if (rank.rank() == 0) timeline = std::move(mine);
               return sent->collectives == 0 ? 0 : 1;
             }) == 0);
@@ -515,11 +515,11 @@ TEST_CASE("a backend that executes another schedule than it was given is found",
           Changed changed(rank, [&](RankRun& run, const program::Job&) {
             if (rank.rank() == 1) run.fingerprint ^= 1;
           });
-          const std::uint64_t wanted = job.runnable(schedule).fingerprint();
+          const std::uint64_t wanted = program::fingerprint(job.step(schedule));
           const std::string usual = fingerprint_text(wanted);
           const std::string other = fingerprint_text(wanted ^ 1);
           try {
-            measure_step(changed, job.runnable(schedule));
+            measure_step(changed, job.step(schedule));
           } catch (const DeviceError& problem) {
             const std::string why = problem.what();
             return why.find("rank 0 is " + usual + ", rank 1 has " + other) != why.npos ? 0 : 6;

@@ -117,7 +117,7 @@ TEST_CASE("with the profiler, collectives start and end where NCCL says", "[back
     link.profile = profile;
     const auto backend = make_nccl_backend(std::move(gpu), link, *rendezvous, 0, 1, "", 5s);
     backend->load(job.workload, job.optimizer);
-    const RankRun run = job.runnable(schedule).run(*backend);
+    const RankRun run = job.run(*backend, schedule);
     take_collective_spans();
     std::vector<double> lengths;
     for (std::size_t i = 0; i < schedule.tasks.size(); ++i)

@@ -390,7 +390,7 @@ TEST_CASE("times are those of the GPU's work, however far ahead the host is", "[
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              run = job.runnable(schedule).run(backend);
+              run = job.run(backend, schedule);
               all_reduces = backend.time_all_reduces(Bytes{4096}, 4, false);
               waiting = backend.time_all_reduces(Bytes{4096}, 3, true);
               return 0;
@@ -436,11 +436,10 @@ TEST_CASE("the last of several rounds has its own times", "[backend][nccl]") {
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              const auto quickest = [&](const Schedule& schedule) {  // others want the cores too
-                const RunnableStep step = job.runnable(schedule);
-                RankRun best = step.run(backend);
+              const auto quickest = [&](const Schedule& step) {  // others want the cores too
+                RankRun best = job.run(backend, step);
                 for (int i = 0; i < 4; ++i)
-                  if (RankRun run = step.run(backend); run.computed < best.computed)
+                  if (RankRun run = job.run(backend, step); run.computed < best.computed)
                     best = std::move(run);
                 return best;
               };

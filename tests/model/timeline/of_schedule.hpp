@@ -6,8 +6,8 @@
 #include "model/timeline/breakdown.hpp"
 #include "model/timeline/busy_overlap.hpp"
 #include "model/timeline/ddp_statistics.hpp"
-#include "model/timeline/schedule_times.hpp"
 #include "model/timeline/why.hpp"
+#include "tests/model/timeline/schedule_times.hpp"
 
 /// Figures of schedules written task by task, and of what became of them.
 namespace ddpsim::timelines {

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "model/schedule/variants.hpp"
-#include "model/timeline/schedule_times.hpp"
 #include "sim/predict/step.hpp"
+#include "tests/model/timeline/schedule_times.hpp"
 
 namespace ddpsim::fixtures {
 

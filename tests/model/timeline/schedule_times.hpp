@@ -1,10 +1,13 @@
-#include "model/timeline/schedule_times.hpp"
+#pragma once
 
 #include <algorithm>
 #include <array>
+#include <vector>
+
+#include "model/schedule/schedule.hpp"
+#include "model/timeline/job_timeline.hpp"
 
 namespace ddpsim {
-namespace {
 
 /// The times of a schedule's tasks, of a rank whose program has left some out.
 class Passing {
@@ -36,10 +39,10 @@ class Passing {
   std::array<Instant, all_streams.size()> streams_{};  // their latest ends
 };
 
-}  // namespace
-
-std::vector<TaskTimes> times_of(const Schedule& schedule, const program::Program& program,
-                                const std::vector<TaskTimes>& of_program) {
+/// The times of a schedule's tasks, of a rank that did them by a program of the schedule's job. Of
+/// a task that another rank does a rank has the moment at which it could have begun.
+inline std::vector<TaskTimes> times_of(const Schedule& schedule, const program::Program& program,
+                                       const std::vector<TaskTimes>& of_program) {
   std::vector<TaskTimes> times(schedule.tasks.size());
   std::vector<bool> done(times.size(), false);
   for (std::size_t place = 0; place < of_program.size(); ++place) {
@@ -52,11 +55,12 @@ std::vector<TaskTimes> times_of(const Schedule& schedule, const program::Program
   return times;
 }
 
-JobTimeline timeline_of(const Schedule& schedule, const program::Job& job,
-                        const Timeline& timeline) {
+/// And back: of each rank of the job the times of its tasks. Where the host waits before a task it
+/// has the moment at which it began that task.
+inline JobTimeline timeline_of(const Schedule& schedule, const program::Job& job,
+                               const Timeline& timeline) {
   JobTimeline result;
   result.end = timeline.end;
-  result.measured = timeline.of_each_rank;
   if (!timeline.details.empty()) {
     result.details.push_back(timeline.details);
     result.details.front().resize(job.works.size());
