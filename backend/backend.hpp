@@ -91,11 +91,11 @@ class Backend {
   /// Throws std::invalid_argument for a number format the device lacks.
   virtual void load(const Workload& workload, Optimizer optimizer) = 0;
 
-  /// One step, or as many as its programs have rounds (then times are of the last); times are those
+  /// One step, or as many as its programs have rounds: then times are of the last. Times are those
   /// of the tasks of this rank's program. All ranks start at the same instant, which is the zero of
   /// the times; returns when everything of this rank has ended. For an all-reduce, `enqueued` is
-  /// when the host was done issuing it, `start` when the last rank arrived, `end` when this rank had
-  /// the result. Outside the timed part the ranks tell each other when they arrived. Throws
+  /// when the host was done issuing it, `start` when the last rank arrived, `end` when this rank
+  /// had the result. Outside the timed part the ranks tell each other when they arrived. Throws
   /// std::invalid_argument for a job that it cannot run.
   virtual RankRun run(const program::Job& job, const RunOptions& options = {}) = 0;
   /// Why it cannot run this job, in one line that names the first task it cannot do; empty: it can.

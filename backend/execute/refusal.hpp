@@ -9,8 +9,8 @@
 
 namespace ddpsim::execute {
 
-/// Why this device, this link and these streams cannot run the job, in one line that names the first task they
-/// cannot do; empty: they can. The job has been checked (program::check).
+/// Why this device, this link and these streams cannot run the job, in one line that names the
+/// first task they cannot do; empty: they can. The job has been checked (program::check).
 std::string refusal(const program::Job& job, const Device& device, const Link& link,
                     const Streams& streams);
 

@@ -5,8 +5,8 @@
 // earlier tasks that it names have ended. A Wait on the host's stream blocks the host until those
 // have ended.
 //
-// A collective "starts" when the last rank of its group arrives, which no rank knows meanwhile; each
-// notes when it arrived itself, and they tell each other after the run.
+// A collective "starts" when the last rank of its group arrives, which no rank knows
+// meanwhile: each notes when it arrived itself, and they tell each other after the run.
 
 #include "backend/execute/walk.hpp"
 

@@ -15,9 +15,9 @@ namespace ddpsim {
 /// Throws InputError if real ranks cannot be made to differ as the scenario's exceptions say.
 void check_exceptions(const Scenario& scenario);
 
-/// How `rank` carries out each schedule, as the job of it: an exception is made slower than it is. It pauses before
-/// the kernel that would be reached on the scenario's own device, for this one's times are measured
-/// meanwhile.
+/// How `rank` carries out each schedule, as the job of it: an exception is made slower than it is.
+/// It pauses before the kernel that would be reached on the scenario's own device, for this one's
+/// times are measured meanwhile.
 std::vector<RunOptions> paces_of(const Scenario& scenario, const std::vector<Schedule>& schedules,
                                  const std::vector<program::Job>& jobs, int rank);
 

@@ -107,8 +107,8 @@ class GpuActions {
     gpu_.convert(stream_, to.data, to.type, from.data, from.type, to.count);
   }
 
-  /// Pieces that lie side by side on both ends go in one kernel; where PyTorch has more of them than
-  /// that, each in its share of these.
+  /// Pieces that lie side by side on both ends go in one kernel; where PyTorch has more of them
+  /// than that, each in its share of these.
   void operator()(const Pack& pack) {
     const auto to = doing_.of(pack.to), from = doing_.of(pack.from);
     std::vector<std::pair<Piece, Piece>> pieces;

@@ -1,10 +1,10 @@
 // How a program runs for real on a GPU.
 //
-// A task goes to its stream as soon as the host comes to it; for each task of another stream that it
-// waits for, its stream first waits for that one's event. Nothing else orders the streams, but that
-// a round begins on all of them once the one before has ended on all. Every task's end is recorded
-// in an event; a kernel began when its stream was free and what it waits for had ended, so only what
-// communicates, which may wait for peers, has an event for the start.
+// A task goes to its stream as soon as the host comes to it; for each task of another stream that
+// it waits for, its stream first waits for that one's event. Nothing else orders the streams, but
+// that a round begins on all of them once the one before has ended on all. Every task's end is
+// recorded in an event; a kernel began when its stream was free and what it waits for had ended, so
+// only what communicates, which may wait for peers, has an event for the start.
 
 #include "backend/device/cuda/gpu_streams.hpp"
 

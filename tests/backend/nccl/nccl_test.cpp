@@ -128,6 +128,19 @@ TEST_CASE("kernels that reduce rows are stood in for by a normalisation, whateve
   CHECK(normalised == 1);
 }
 
+TEST_CASE("profilers are told what each task is", "[backend][nccl]") {
+  const SmallJob job = gpu_job(2);
+  std::set<std::string> names;
+  for (const GpuCall& call : calls_of(job, job.step(job.schedule(Strategy::bucketed))))
+    names.insert(call.range);
+  const std::string bucket = to_string(job.schedule(Strategy::bucketed).buckets[0].size);
+  for (const std::string& name : {"forward " + job.workload.layers[0].forward[0].name,
+                                  "backward " + job.workload.layers.back().backward[0].name,
+                                  "copy in " + job.workload.parameters[0].name,
+                                  "all-reduce bucket 0 (" + bucket + ")", std::string("step")})
+    CHECK(names.count(name) == 1);
+}
+
 TEST_CASE("backward goes on while buckets are reduced", "[backend][nccl]") {
   const SmallJob job = gpu_job(2);
   const program::Job step = job.step(job.schedule(Strategy::bucketed));

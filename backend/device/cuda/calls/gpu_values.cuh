@@ -47,7 +47,7 @@ __device__ inline std::int64_t stride() {
   return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
 }
 
-/// `call` with a null pointer of the type.
+/// `call` with a null pointer of the type, which is one that GPUs compute with here.
 template <typename Call>
 void with_type(DType type, Call call) {
   switch (type) {
@@ -55,9 +55,16 @@ void with_type(DType type, Call call) {
       return call(static_cast<__nv_bfloat16*>(nullptr));
     case DType::fp16:
       return call(static_cast<__half*>(nullptr));
-    default:
-      return call(static_cast<float*>(nullptr));
+    case DType::fp32:
+    case DType::tf32:
+    case DType::fp64:
+    case DType::complex64:
+    case DType::complex128:
+    case DType::fp8_e4m3:
+    case DType::fp8_e5m2:
+      break;
   }
+  call(static_cast<float*>(nullptr));
 }
 
 inline int blocks(std::int64_t count, int multiprocessors) {

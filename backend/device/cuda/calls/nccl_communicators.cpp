@@ -54,8 +54,8 @@ void check_result(ncclResult_t result, const char* call, int line, ncclComm_t co
                           one_line(ncclGetLastError(communicator))));
 }
 
-/// What `make` makes, on a thread of its own, for it waits for every rank. One that is made too late
-/// is aborted there.
+/// What `make` makes, on a thread of its own, for it waits for every rank. One that is made too
+/// late is aborted there.
 ncclComm_t made_within(std::chrono::milliseconds timeout, const char* call,
                        std::function<ncclResult_t(ncclComm_t*)> make) {
   int device = 0;
