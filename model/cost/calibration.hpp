@@ -55,6 +55,18 @@ struct AllReduceCost {
   bool operator==(const AllReduceCost&) const = default;
 };
 
+/// One point of the table of a kind of collective among so many ranks, all groups of so many ranks
+/// at the same time.
+struct MeasuredCollective {
+  /// An all-reduce only of fewer ranks than measured: that of all ranks is an AllReduceCost.
+  Operation operation = Operation::all_gather;
+  int ranks = 2;  ///< of a group; 2 of a send/receive
+  Bytes size;     ///< what each rank hands over, as Work::payload
+  Spread time;    ///< from the last rank's arrival until the last rank is done; above zero
+
+  bool operator==(const MeasuredCollective&) const = default;
+};
+
 /// The two of these whose times fall most with size, if the smaller took half as long again as the
 /// larger or more: less is a protocol's change, this is noise. `all_reduce`: by size, growing.
 std::optional<std::pair<AllReduceCost, AllReduceCost>> slower_small_all_reduce(
@@ -111,6 +123,7 @@ struct Calibration {
   double backward_beside_hook = 1;
   std::vector<OperationFactor> factors;            ///< at most one per operation; none: 1
   std::vector<AllReduceCost> all_reduce;           ///< by size, growing; none of one rank
+  std::vector<MeasuredCollective> collectives;     ///< each kind, ranks and size once
   std::vector<MeasuredInterference> interference;  ///< by channels, then size
 
   bool operator==(const Calibration&) const = default;

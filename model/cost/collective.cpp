@@ -156,6 +156,23 @@ Duration table_time_beyond(const AllReduceTable& table, Bytes size) {
   return last + from_seconds(least * static_cast<double>((size - last_size).count));
 }
 
+/// The collective as NCCL's tables know it, or the one that moves as many bytes.
+Collective kind_of(Operation operation) {
+  if (operation == Operation::all_to_all) return Collective::reduce_scatter;
+  if (operation == Operation::send_receive) return Collective::broadcast;
+  switch (collective_of(operation)) {
+    case CollectiveOperation::all_reduce:
+      return Collective::all_reduce;
+    case CollectiveOperation::all_gather:
+      return Collective::all_gather;
+    case CollectiveOperation::reduce_scatter:
+      return Collective::reduce_scatter;
+    case CollectiveOperation::broadcast:
+      return Collective::broadcast;
+  }
+  return Collective::all_reduce;
+}
+
 /// A factor of 1 leaves it as it is, to the tick.
 Duration changed(Duration part, double factor) {
   return factor == 1 ? part : scaled(part, factor);
@@ -212,6 +229,7 @@ CollectiveLaw::CollectiveLaw(const CalibratedCluster& given,
         for (const auto& [size, time] : table)
           table_peak_.bytes_per_second = std::max(
               table_peak_.bytes_per_second, static_cast<double>(size.count) / in_seconds(time));
+      if (given.calibration && ranks_ > 1) take_measured(*given.calibration);
       return;
     case CollectiveModel::gloo:
       if (nccl_knows(cluster) && !cluster.through_host)
@@ -306,11 +324,64 @@ CollectiveCost CollectiveLaw::priced(CollectiveCost cost, Collective collective,
   return cost;
 }
 
-CollectiveCost CollectiveLaw::of(Collective collective, Bytes payload, int ranks) const {
+/// Behind the last size of a table come those of the all-reduces' table, at what the law says of
+/// them, in proportion to what was measured last.
+void CollectiveLaw::take_measured(const Calibration& calibration) {
+  MeasuredCollectives measured(calibration.collectives);
+  for (std::size_t i = 0; i < measured.tables().size(); ++i) {
+    const CollectiveTable table = measured.tables()[i];
+    const auto& [last, time] = table.times.back();
+    const int ranks = std::min(table.ranks, ranks_);
+    const double over_law =
+        in_seconds(time) / in_seconds(by_law(table.operation, last, ranks).time());
+    for (const auto& [size, all_reduce] : std::get<AllReduceTable>(law_))
+      if (size > last)
+        measured.extend(i, size, scaled(by_law(table.operation, size, ranks).time(), over_law));
+  }
+  measured_ = std::move(measured);
+}
+
+CollectiveCost CollectiveLaw::of(Operation operation, Bytes payload, int ranks) const {
   if (ranks_ == 1 || ranks == 1) return {};
-  if (ranks > 1 && ranks < ranks_) {
+  const int among = operation == Operation::send_receive ? 2
+                    : ranks > 0                          ? std::min(ranks, ranks_)
+                                                         : ranks_;
+  if (operation == Operation::all_reduce && among == ranks_) return all_reduce(payload);
+  if (const CollectiveTable* table = measured_.find(operation, among))
+    return priced(as_measured(*table, payload, among), kind_of(operation),
+                  operation == Operation::all_gather ? among * payload : payload);
+  return by_law(operation, payload, among);
+}
+
+CollectiveCost CollectiveLaw::as_measured(const CollectiveTable& table, Bytes payload, int ranks) {
+  const Duration time = table_time(table.times, payload);
+  CollectiveCost cost;
+  cost.transfer = std::min(time, payload / table.peak);
+  cost.latency = time - cost.transfer;
+  if (table.ranks != ranks) {
+    // As of a ring: of an all-gather's payload every rank sends n - 1 times as much, else (n - 1) /
+    // n of it.
+    const double n = ranks, measured = table.ranks;
+    const double steps = (n - 1) / (measured - 1);
+    const bool gathers = table.operation == Operation::all_gather;
+    cost.latency = scaled(cost.latency, steps);
+    cost.transfer = scaled(cost.transfer, gathers ? steps : steps * measured / n);
+  }
+  return cost;
+}
+
+CollectiveCost CollectiveLaw::by_law(Operation operation, Bytes payload, int ranks) const {
+  const auto* ports = std::get_if<PortLaw>(&law_);
+  if (operation == Operation::send_receive) {
+    if (ports != nullptr)
+      return priced(from_ports(*ports, Collective::broadcast, payload), Collective::broadcast,
+                    payload);
+    // Of a broadcast between two ranks half of the bytes cross the link.
+    return by_law(Operation::broadcast, 2 * payload, 2);
+  }
+  if (ranks < ranks_) {
     // A smaller ring over the same links: 2 (n - 1) steps, 2 (n - 1) / n of the bytes.
-    CollectiveCost cost = of(collective, payload);
+    CollectiveCost cost = by_law(operation, payload, ranks_);
     const double n = ranks, all = ranks_;
     const double steps = (n - 1) / (all - 1);
     cost.latency = scaled(cost.latency, steps);
@@ -318,10 +389,10 @@ CollectiveCost CollectiveLaw::of(Collective collective, Bytes payload, int ranks
     cost.transfer = scaled(cost.transfer, steps * all / n);
     return cost;
   }
-  if (collective == Collective::all_reduce) return all_reduce(payload);
-  const Bytes moved = collective == Collective::all_gather ? ranks_ * payload : payload;
-  if (const auto* ports = std::get_if<PortLaw>(&law_))
-    return priced(from_ports(*ports, collective, moved), collective, moved);
+  if (operation == Operation::all_reduce) return all_reduce(payload);
+  const Bytes moved = operation == Operation::all_gather ? ranks_ * payload : payload;
+  if (ports != nullptr)
+    return priced(from_ports(*ports, kind_of(operation), moved), kind_of(operation), moved);
   CollectiveCost cost = all_reduce(moved);
   cost.latency = cost.latency / 2;
   cost.transfer = cost.transfer / 2;
@@ -332,6 +403,8 @@ Duration CollectiveLaw::broadcast(Bytes size) const {
   if (ranks_ == 1) return {};
   if (const auto* ports = std::get_if<PortLaw>(&law_))
     return ports->chosen(Collective::broadcast, size).time();
+  if (const CollectiveTable* table = measured_.find(Operation::broadcast, ranks_))
+    return as_measured(*table, size, ranks_).time();
   return (all_reduce(size).time() - call_overhead) / 2;
 }
 

@@ -5,6 +5,7 @@
 
 #include "model/cost/calibration.hpp"
 #include "model/cost/gloo_law.hpp"
+#include "model/cost/measured_collectives.hpp"
 #include "model/cost/port_law.hpp"
 
 namespace ddpsim {
@@ -74,9 +75,12 @@ class CollectiveLaw {
   CollectiveCost all_reduce(Bytes size) const;
 
   /// Any collective of `payload` bytes handed to it by each rank; `ranks`: of a subgroup within a
-  /// node, 0 for all. Without NCCL's model, half of an all-reduce's steps and bytes: of the payload
-  /// for a reduce-scatter or a broadcast, of everyone's together for an all-gather.
-  CollectiveCost of(Collective collective, Bytes payload, int ranks = 0) const;
+  /// node, 0 for all. As the calibration measured the kind, among other ranks scaled by the law of
+  /// a ring, and beyond the sizes that were measured as its law grows. If it did not: without
+  /// NCCL's model, half of an all-reduce's steps and bytes: of the payload for a reduce-scatter, an
+  /// all-to-all or a broadcast, of everyone's together for an all-gather. A message from one rank
+  /// to another takes one step and its bytes.
+  CollectiveCost of(Operation operation, Bytes payload, int ranks = 0) const;
 
   /// The time of a broadcast from one rank to all, without the overhead of the call.
   Duration broadcast(Bytes size) const;
@@ -93,6 +97,9 @@ class CollectiveLaw {
 
  private:
   CollectiveCost priced(CollectiveCost cost, Collective collective, Bytes size) const;
+  CollectiveCost by_law(Operation operation, Bytes payload, int ranks) const;
+  static CollectiveCost as_measured(const CollectiveTable& table, Bytes payload, int ranks);
+  void take_measured(const Calibration& calibration);
   CollectiveCost from_ports(const PortLaw& law, Collective collective, Bytes size) const;
   CollectiveCost from_ring(const RingLaw& ring, Bytes size) const;
   static CollectiveCost from_gloo(const GlooLaw& law, Bytes size);
@@ -101,9 +108,10 @@ class CollectiveLaw {
   std::variant<RingLaw, PortLaw, GlooLaw, AllReduceTable> law_;
   std::optional<NcclLaw> channels_;  ///< who says how many SMs are taken
   int ranks_ = 1;
-  AllReduceTable streamed_;  ///< what each of a stream takes; empty: not known
-  int table_ranks_ = 0;      ///< ranks the table was measured with; 0: these
-  Bandwidth table_peak_;     ///< the best bytes / time of both
+  AllReduceTable streamed_;       ///< what each of a stream takes; empty: not known
+  int table_ranks_ = 0;           ///< ranks the table was measured with; 0: these
+  Bandwidth table_peak_;          ///< the best bytes / time of both
+  MeasuredCollectives measured_;  ///< beside that table, where it is a calibration's
 };
 
 }  // namespace ddpsim

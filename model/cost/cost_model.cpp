@@ -17,21 +17,6 @@ namespace {
 /// assumption (a node is an operation of the forward pass).
 constexpr Duration graph_walk_per_operation = std::chrono::microseconds{1};
 
-/// The collective as NCCL's tables know it.
-Collective kind_of(Operation operation) {
-  switch (collective_of(operation)) {
-    case CollectiveOperation::all_reduce:
-      return Collective::all_reduce;
-    case CollectiveOperation::all_gather:
-      return Collective::all_gather;
-    case CollectiveOperation::reduce_scatter:
-      return Collective::reduce_scatter;
-    case CollectiveOperation::broadcast:
-      return Collective::broadcast;
-  }
-  return Collective::all_reduce;
-}
-
 /// The kernel a piece of work asks for, as the law of kernels takes it.
 Kernel kernel_of(const Work& work) {
   Kernel kernel;
@@ -320,10 +305,9 @@ WorkCost CostModel::collective_cost(const Work& work) const {
 /// The price of a collective among all ranks, or among a group of ranks: within one node if the
 /// group fits in a node.
 CollectiveCost CostModel::among(const Work& work) const {
-  const Collective kind = kind_of(work.operation);
-  if (work.group == 0) return collective.of(kind, work.payload);
+  if (work.group == 0) return collective.of(work.operation, work.payload);
   if (work.group > ranks_per_node || ranks_per_node == ranks)
-    return collective.of(kind, work.payload, work.group);
+    return collective.of(work.operation, work.payload, work.group);
   if (ranks_per_node == 1 || work.group == 1) return {};
   CalibratedCluster one_node = cluster_;
   one_node.nodes = 1;
@@ -331,7 +315,7 @@ CollectiveCost CostModel::among(const Work& work) const {
   one_node.forced.algorithm.reset();  // it may be one between nodes
   CollectiveLaw node(one_node);
   node.change = collective.change;
-  return node.of(kind, work.payload, work.group);
+  return node.of(work.operation, work.payload, work.group);
 }
 
 Costs price(const Schedule& schedule, const CalibratedCluster& cluster) {

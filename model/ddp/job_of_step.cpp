@@ -622,6 +622,8 @@ class Translator {
       case Operation::select:
       case Operation::own_kernel:
       case Operation::synchronize:
+      case Operation::all_to_all:
+      case Operation::send_receive:
         break;
     }
     throw std::logic_error(

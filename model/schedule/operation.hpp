@@ -49,14 +49,18 @@ enum class Operation : std::uint8_t {
   // What variants of a step have in the place of communication (variants.hpp).
   meet,   ///< the hosts of all ranks wait for each other
   pause,  ///< the thread that communicates sleeps
+  // What jobs may hold, and no schedule.
+  all_to_all,
+  send_receive,  ///< a message from one rank to another, at either end
 };
-inline constexpr std::size_t operation_count = static_cast<std::size_t>(Operation::pause) + 1;
+inline constexpr std::size_t operation_count =
+    static_cast<std::size_t>(Operation::send_receive) + 1;
 
 /// What is true of every task with an operation. One row for each is in operation_table.
 struct OperationTraits {
   enum class Kind : std::uint8_t {
     kernel,      ///< computes or moves memory of the device; a calibration holds times of these
-    collective,  ///< all ranks together
+    collective,  ///< the ranks of a group together
     transfer,    ///< between a device's memory and the host's
     host,        ///< the host's own: hooks, waits, searches
   };
@@ -111,6 +115,8 @@ inline constexpr std::array<OperationTraits, operation_count> rows{{
     {"outside", K::host},
     {"meet", K::host},
     {"pause", K::host},
+    {"all-to-all", K::collective},
+    {"send/receive", K::collective},
 }};
 }  // namespace operation_table
 
@@ -124,7 +130,7 @@ constexpr std::string_view name_of(Operation operation) {
 constexpr bool is_collective(Operation operation) {
   return traits_of(operation).kind == OperationTraits::Kind::collective;
 }
-/// Which collective the operation is. Throws std::logic_error for an operation that is none.
+/// Which collective of a schedule the operation is. Throws std::logic_error for any other.
 constexpr CollectiveOperation collective_of(Operation operation) {
   if (operation == Operation::all_reduce) return CollectiveOperation::all_reduce;
   if (operation == Operation::all_gather) return CollectiveOperation::all_gather;
@@ -132,9 +138,14 @@ constexpr CollectiveOperation collective_of(Operation operation) {
   if (operation == Operation::broadcast) return CollectiveOperation::broadcast;
   throw std::logic_error("an operation that is no collective is asked which collective it is");
 }
-static_assert([] {  // does not compile while collective_of lacks a collective of the table
+/// Is it a collective that jobs alone may hold?
+constexpr bool is_of_jobs_alone(Operation operation) {
+  return operation == Operation::all_to_all || operation == Operation::send_receive;
+}
+static_assert([] {  // does not compile while collective_of lacks a collective of schedules
   for (std::size_t i = 0; i < operation_count; ++i)
-    if (is_collective(static_cast<Operation>(i))) collective_of(static_cast<Operation>(i));
+    if (const auto each = static_cast<Operation>(i); is_collective(each) && !is_of_jobs_alone(each))
+      collective_of(each);
   return true;
 }());
 /// Between a device's memory and the host's?

@@ -149,6 +149,7 @@ Pins drawn_calibration(const Draw& draw, const Pins&, Files& files) {
   Pins pins{{"format", "ddpsim.calibration/1"},
             {"fits", "-"},
             {"end", "-"},
+            {"collectives", "-"},
             {"interference", "-"},
             {"ranks", std::to_string(draw.between("ranks", 2, 4))}};
   Words operations;

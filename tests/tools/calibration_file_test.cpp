@@ -128,6 +128,13 @@ TEST_CASE("a calibration written and read back is equal", "[tools][calibration_f
   hooked.tasks.back().aside = true;
   hooked.doubts = {"other programs were at work: they left 31 % of a processor", "a, b"};
   CHECK(read_back(hooked) == hooked);
+  Calibration several = example();
+  several.ranks = 4;
+  several.collectives = {{Operation::all_reduce, 2, 4 * KiB, {20us, 15us, 31us, 4, 0}},
+                         {Operation::all_gather, 2, 4 * KiB, {30us, 25us, 41us, 4, 2}},
+                         {Operation::all_gather, 4, 2 * KiB, {60us, 55us, 71us, 40, 2}},
+                         {Operation::send_receive, 2, 1 * MiB, {1ms, 1ms, 2ms, 7, 0}}};
+  CHECK(read_back(several) == several);
   Calibration other = example();
   other.complete = other.synchronous = false;
   other.launch.kernel = 6us;
@@ -163,6 +170,15 @@ TEST_CASE("the order of entries does not show", "[tools][calibration_file]") {
   std::reverse(shuffled.tasks.begin(), shuffled.tasks.end());
   std::reverse(shuffled.all_reduce.begin(), shuffled.all_reduce.end());
   CHECK(calibration_yaml(shuffled) == calibration_yaml(example()));
+  Calibration several = example();
+  several.ranks = 4;
+  for (const Operation operation : {Operation::all_gather, Operation::broadcast})
+    for (const int ranks : {2, 4})
+      for (const Bytes size : {4 * KiB, 8 * KiB})
+        several.collectives.push_back({operation, ranks, size, {30us, 25us, 41us, 4, 2}});
+  shuffled = several;
+  std::reverse(shuffled.collectives.begin(), shuffled.collectives.end());
+  CHECK(calibration_yaml(shuffled) == calibration_yaml(several));
 }
 
 TEST_CASE("times survive to the picosecond, sizes to the byte", "[tools][calibration_file]") {

@@ -217,6 +217,8 @@ class HostWriter {
       case Operation::outside:
       case Operation::meet:
       case Operation::pause:
+      case Operation::all_to_all:
+      case Operation::send_receive:
         break;
     }
     // What a hook does goes on until something else begins.

@@ -189,6 +189,8 @@ DeviceName device_name(const Scenario& scenario, const program::Job& job,
     case Operation::outside:
     case Operation::meet:
     case Operation::pause:
+    case Operation::all_to_all:
+    case Operation::send_receive:
       break;
   }
   return kernel(fmt::format("at::native::vectorized_elementwise_kernel<{}>", does));
@@ -242,6 +244,8 @@ std::string operator_name(const Scenario& scenario, const program::Job& job,
     case Operation::outside:
     case Operation::meet:
     case Operation::pause:
+    case Operation::all_to_all:
+    case Operation::send_receive:
       break;
   }
   return fmt::format("{}{}", kineto::aten, name_of(operation));

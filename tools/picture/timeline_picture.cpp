@@ -57,6 +57,8 @@ Paint paint_of(Operation operation) {
     case Operation::broadcast:
     case Operation::all_gather:
     case Operation::reduce_scatter:
+    case Operation::all_to_all:
+    case Operation::send_receive:
       return Paint::collective;
     case Operation::gradient_hook:
     case Operation::module_hook:

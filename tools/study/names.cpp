@@ -187,6 +187,8 @@ std::string task_label(const Scenario& scenario, const Step& step, const program
     case Operation::outside:
     case Operation::meet:
     case Operation::pause:
+    case Operation::all_to_all:
+    case Operation::send_receive:
       break;
   }
   if (origin.parameter != nobody)

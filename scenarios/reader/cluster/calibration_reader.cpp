@@ -1,5 +1,6 @@
 #include "scenarios/reader/cluster/calibration_reader.hpp"
 
+#include <array>
 #include <map>
 #include <set>
 #include <tuple>
@@ -124,6 +125,36 @@ const Map<AllReduceCost>& all_reduce_map() {
   return map;
 }
 
+constexpr std::array calibrated_collectives{Operation::all_reduce,     Operation::all_gather,
+                                            Operation::reduce_scatter, Operation::broadcast,
+                                            Operation::all_to_all,     Operation::send_receive};
+
+const Map<MeasuredCollective>& collective_map() {
+  auto size = value::size_or_count();
+  size.write = value::size().write;
+  static const Map<MeasuredCollective> map = [&] {
+    Map<MeasuredCollective> all("calibrated_collective",
+                                "How long one kind of collective of one size takes among so many "
+                                "ranks. There is one entry of each operation, ranks and bytes.");
+    all.key("operation", value::one_of(calibrated_collectives), &MeasuredCollective::operation,
+            {.meaning = "The collective, or a message from one rank to another.",
+             .example = "all-gather",
+             .required = true})
+        .key("ranks", value::whole(2, 1024), &MeasuredCollective::ranks,
+             {.meaning = "How many ranks take part. Where they are fewer than measured, groups of "
+                         "so many did the same at the same time.",
+              .example = "2",
+              .required = true})
+        .key("bytes", size, &MeasuredCollective::size,
+             {.meaning = "What each rank hands over.", .example = "4 KiB", .required = true});
+    add_spread(all, &MeasuredCollective::time, value::time(),
+               "How long it takes from the last rank's arrival until the last rank is done, in the "
+               "median.");
+    return all;
+  }();
+  return map;
+}
+
 const Map<OperationFactor>& factor_map() {
   static const auto map =
       Map<OperationFactor>(
@@ -219,6 +250,20 @@ Value<std::vector<AllReduceCost>> all_reduce_value() {
                     });
 }
 
+Value<std::vector<MeasuredCollective>> calibrated_collectives_value() {
+  return entries_of(&collective_map,
+                    "a list such as [{operation: all-gather, ranks: 2, bytes: 1 MiB, time: 2 ms}]",
+                    [](const std::vector<MeasuredCollective>& points, const Yaml& item) {
+                      const MeasuredCollective& last = points.back();
+                      if (last.operation == Operation::send_receive && last.ranks != 2)
+                        YamlMap(item).at("ranks").fail("a message is between two ranks");
+                      for (std::size_t i = 0; i + 1 < points.size(); ++i)
+                        if (points[i].operation == last.operation &&
+                            points[i].ranks == last.ranks && points[i].size == last.size)
+                          item.fail("there is an entry of this operation, ranks and bytes already");
+                    });
+}
+
 Value<std::vector<OperationFactor>> factors_value() {
   return entries_of(
       &factor_map, "a list such as [{operation: forward, over_medians: 1.04}]",
@@ -279,6 +324,11 @@ void add_measurements(Map<Calibration>& map) {
            {.meaning = "How long all-reduces take, by size.",
             .otherwise = "none were measured",
             .example = "[{bytes: 4 KiB, time: 60 us}]"})
+      .key("collectives", calibrated_collectives_value(), &Calibration::collectives,
+           {.meaning = "How long other collectives take, and all-reduces of fewer ranks, by kind, "
+                       "ranks and size.",
+            .otherwise = "as a part of an all-reduce, by the law of a ring",
+            .example = "[{operation: all-gather, ranks: 2, bytes: 4 KiB, time: 50 us}]"})
       .key("interference", interference_value(), &Calibration::interference,
            {.meaning = "How all-reduces and computation slow each other, by size.",
             .otherwise = "the law says how",
@@ -340,6 +390,13 @@ Map<Calibration> make_calibration_map() {
   map.check([](Calibration& calibration, const YamlMap& entries) {
     if (calibration.ranks == 1 && !calibration.all_reduce.empty())
       entries.at("all_reduce").fail("all-reduces take at least two ranks");
+    for (const MeasuredCollective& each : calibration.collectives)
+      if (each.ranks > calibration.ranks)
+        entries.at("collectives")
+            .fail(fmt::format("{} ranks measured, and one of these is of {}", calibration.ranks,
+                              each.ranks));
+      else if (each.operation == Operation::all_reduce && each.ranks == calibration.ranks)
+        entries.at("collectives").fail("an all-reduce of all ranks belongs to all_reduce");
   });
   add_end(map, "ddpsim.calibration/1");
   map.needs_also({{.key = "end"}});

@@ -237,7 +237,10 @@ void refuse_slips(const ClusterDraft& cluster, std::string_view key) {
 void check_links(ClusterDraft& cluster, const YamlMap& map) {
   const bool intra = cluster.given("intra_node").has_value();
   const bool inter = cluster.given("inter_node").has_value();
-  if (cluster.calibration && (intra || inter)) cluster.calibration->all_reduce.clear();
+  if (cluster.calibration && (intra || inter)) {
+    cluster.calibration->all_reduce.clear();
+    cluster.calibration->collectives.clear();
+  }
   const bool linked = cluster.calibration && !cluster.calibration->all_reduce.empty();
   if (!linked && !intra && cluster.ranks_per_node.largest() > 1) {
     refuse_slips(cluster, "intra_node");

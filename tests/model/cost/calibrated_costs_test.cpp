@@ -325,6 +325,77 @@ TEST_CASE("measured all-reduces are the table, unless another law is asked for",
   CHECK(CollectiveLaw(cluster).all_reduce(4 * KiB).time() == 2s);
 }
 
+/// Four ranks, whose all-reduces and all-gathers were measured.
+CalibratedCluster four_measured_ranks() {
+  CalibratedCluster cluster = ring(4, 5us, gigabytes_per_second(100));
+  Calibration calibration;
+  calibration.ranks = 4;
+  for (const auto& [size, time] :
+       AllReduceTable{{1 * KiB, 10us}, {4 * KiB, 20us}, {16 * KiB, 40us}})
+    calibration.all_reduce.push_back({size, {time, 1us, 1s, 5, 0}});
+  for (const auto& [size, time] : AllReduceTable{{1 * KiB, 7us}, {4 * KiB, 16us}})
+    calibration.collectives.push_back({Operation::all_gather, 4, size, {time, 1us, 1s, 5, 0}});
+  cluster.calibration = calibration;
+  return cluster;
+}
+
+TEST_CASE("a measured collective takes what it took, and a line between two sizes",
+          "[model][calibrated_costs]") {
+  CalibratedCluster cluster = four_measured_ranks();
+  const CollectiveLaw law(cluster);
+  CHECK(law.of(Operation::all_gather, 1 * KiB).time() == 7us);
+  CHECK(law.of(Operation::all_gather, 4 * KiB).time() == 16us);
+  CHECK(law.of(Operation::all_gather, Bytes{2560}).time() == Duration{11'500ns});
+  // Others are a part of an all-reduce as before.
+  CHECK(law.of(Operation::reduce_scatter, 4 * KiB).time() == 10us);
+  CHECK(law.broadcast(4 * KiB) == 10us);
+  // The price of work is the same.
+  const Work gather{.operation = Operation::all_gather, .payload = 4 * KiB};
+  CHECK(CostModel(cluster).price({gather}, {}).works.front().work == 16us);
+  // Not where another law is asked for.
+  cluster.collectives = CollectiveModel::alpha_beta;
+  CHECK(CollectiveLaw(cluster).of(Operation::all_gather, 4 * KiB).time() ==
+        CollectiveLaw(ring(4, 5us, gigabytes_per_second(100)))
+            .of(Operation::all_gather, 4 * KiB)
+            .time());
+  cluster.calibration->collectives.push_back(
+      {Operation::broadcast, 4, 4 * KiB, {3us, 1us, 1s, 5, 0}});
+  cluster.collectives = CollectiveModel::automatic;
+  CHECK(CollectiveLaw(cluster).broadcast(4 * KiB) == 3us);
+}
+
+TEST_CASE("a measured collective of other ranks is scaled as a ring is, that of as many is taken",
+          "[model][calibrated_costs]") {
+  CalibratedCluster cluster = four_measured_ranks();
+  // 4 KiB are at the best rate of the two sizes: all of it is transfer. Two ranks send a third of
+  // what four do.
+  CHECK(CollectiveLaw(cluster).of(Operation::all_gather, 4 * KiB, 2).time() ==
+        scaled(16us, 1.0 / 3));
+  // 1 KiB takes 4 us at that rate, and 3 us are latency, of a third of the steps.
+  const CollectiveCost small = CollectiveLaw(cluster).of(Operation::all_gather, 1 * KiB, 2);
+  CHECK(small.latency == 1us);
+  CHECK(small.transfer == scaled(4us, 1.0 / 3));
+  cluster.calibration->collectives.push_back(
+      {Operation::all_gather, 2, 4 * KiB, {9us, 1us, 1s, 5, 0}});
+  CHECK(CollectiveLaw(cluster).of(Operation::all_gather, 4 * KiB, 2).time() == 9us);
+  CHECK(CollectiveLaw(cluster).of(Operation::all_gather, 4 * KiB).time() == 16us);
+  Work gather{.operation = Operation::all_gather, .payload = 4 * KiB, .group = 2};
+  CHECK(CostModel(cluster).price({gather}, {}).works.front().work == 9us);
+  // All-reduces among fewer ranks have a table of their own, too.
+  cluster.calibration->collectives.push_back(
+      {Operation::all_reduce, 2, 4 * KiB, {11us, 1us, 1s, 5, 0}});
+  CHECK(CollectiveLaw(cluster).of(Operation::all_reduce, 4 * KiB, 2).time() == 11us);
+  CHECK(CollectiveLaw(cluster).of(Operation::all_reduce, 4 * KiB).time() == 20us);
+}
+
+TEST_CASE("beyond its measured sizes a collective grows as its law does",
+          "[model][calibrated_costs]") {
+  // By the law an all-gather of 4 KiB is half of an all-reduce of 16 KiB, 20 us, and one of 16 KiB
+  // half of one of 64 KiB: 40 us and 48 KiB more at 5/3 us each, 120 us. Three times as long.
+  const CollectiveLaw law(four_measured_ranks());
+  CHECK(in_us(law.of(Operation::all_gather, 16 * KiB).time()) == Approx(48));
+}
+
 TEST_CASE("measured slowdowns are those of the size, between two in its logarithm",
           "[model][calibrated_costs]") {
   CalibratedCluster cluster = ring(2, 1us, gigabytes_per_second(1));

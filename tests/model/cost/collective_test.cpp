@@ -263,9 +263,20 @@ TEST_CASE("a reduce-scatter on a ring has half of an all-reduce's steps and byte
           "[model][collective]") {
   // Of four ranks: three steps of 5 us, and 3/4 of 100 MB at 100 GB/s.
   const CollectiveLaw law(ring(4, 5us, gigabytes_per_second(100)));
-  const CollectiveCost cost = law.of(Collective::reduce_scatter, {100'000'000});
+  const CollectiveCost cost = law.of(Operation::reduce_scatter, {100'000'000});
   CHECK(cost.latency == 15us);
   CHECK(cost.transfer == 750us);
+}
+
+TEST_CASE("an all-to-all sends what a reduce-scatter does, a message all of its bytes in one step",
+          "[model][collective]") {
+  const CollectiveLaw law(ring(4, 5us, gigabytes_per_second(100)));
+  CHECK(law.of(Operation::all_to_all, {100'000'000}).time() == 15us + 750us);
+  CHECK(law.of(Operation::send_receive, {100'000'000}).time() == 5us + 1ms);
+  CHECK(law.of(Operation::send_receive, {100'000'000}, 2).time() == 5us + 1ms);
+  // Of two ranks, too.
+  const CollectiveLaw pair(ring(2, 5us, gigabytes_per_second(100)));
+  CHECK(pair.of(Operation::send_receive, {100'000'000}).time() == 5us + 1ms);
 }
 
 TEST_CASE("a broadcast on a ring is half of an all-reduce", "[model][collective]") {

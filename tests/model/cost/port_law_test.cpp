@@ -392,8 +392,8 @@ Cluster randomly_linked(LinkDice& dice, bool usual_latency_only) {
 }
 
 /// The time of `size` bytes in all: an all-gather is handed its share by each rank.
-Duration time_of_all(const Cluster& cluster, Collective collective, Bytes size) {
-  const bool shared = collective == Collective::all_gather;
+Duration time_of_all(const Cluster& cluster, Operation collective, Bytes size) {
+  const bool shared = collective == Operation::all_gather;
   return CollectiveLaw(cluster)
       .of(collective, shared ? Bytes{size.count / cluster.ranks()} : size)
       .time();
@@ -452,7 +452,9 @@ TEST_CASE("on any cluster more bytes, less bandwidth and more latency never take
     // A second NIC brings NVLS trees into being, which NCCL takes even where they are slower.
     const int least_nics = std::min(2, fewer.inter_node.nics);
     fewer.inter_node.nics = dice.whole(least_nics, fewer.inter_node.nics);
-    for (const Collective collective : all_collectives) {
+    for (const Operation collective :
+         {Operation::all_reduce, Operation::all_gather, Operation::reduce_scatter,
+          Operation::broadcast, Operation::all_to_all, Operation::send_receive}) {
       const Duration time = time_of_all(cluster, collective, size);
       CAPTURE(static_cast<int>(collective), size.count, in_us(time));
       REQUIRE(time >= Duration::zero());

@@ -202,7 +202,7 @@ TEST_CASE("R43: quantisation gathers twice, a byte an element and eight a channe
   const double reduced = 2.0 * (ranks - 1) / ranks * 4 * 1024;
   CHECK(gathered / reduced == Approx(ranks / 8.0));
   const CollectiveLaw law(ring(ranks, 0ms, gigabytes_per_second(1)));
-  CHECK(in_seconds(law.of(Collective::all_gather, Bytes{1024}).time()) /
+  CHECK(in_seconds(law.of(Operation::all_gather, Bytes{1024}).time()) /
             in_seconds(law.all_reduce(Bytes{4 * 1024}).time()) ==
         Approx(ranks / 8.0));
 }

@@ -46,12 +46,14 @@ TEST_CASE("every operation has a row of the table, and a name of its own", "[mod
   CHECK(name_of(Operation::all_gather) == "all-gather");
   CHECK(name_of(Operation::synchronize) == "synchronize");
   CHECK(name_of(Operation::pause) == "pause");
+  CHECK(name_of(Operation::send_receive) == "send/receive");
 }
 
 TEST_CASE("an operation is a kernel, a collective, a transfer or the host's own",
           "[model][operation]") {
-  const Operations collectives{Operation::all_reduce, Operation::broadcast, Operation::all_gather,
-                               Operation::reduce_scatter};
+  const Operations collectives{Operation::all_reduce, Operation::broadcast,
+                               Operation::all_gather, Operation::reduce_scatter,
+                               Operation::all_to_all, Operation::send_receive};
   CHECK(of_kind(Kind::collective) == collectives);
   CHECK(those(is_collective) == collectives);
   CHECK(of_kind(Kind::transfer) == Operations{Operation::copy_to_host, Operation::copy_to_device});

@@ -181,6 +181,40 @@ TEST_CASE("how many collectives are under way is the calibration's, unless the c
   CHECK(cost.time() == Duration{std::chrono::milliseconds{1}});
 }
 
+TEST_CASE("other collectives are read by kind, ranks and size", "[scenarios][calibration_reader]") {
+  const Scratch scratch;
+  const auto of_two = [](const std::string& entries) {
+    return with("interference", "collectives: [" + entries + "]\ninterference:");
+  };
+  const std::string gather = "{operation: all-gather, ranks: 2, bytes: 4 KiB, time: 50 us}";
+  CHECK(read(scratch,
+             of_two(gather + ", {operation: send/receive, ranks: 2, bytes: 1 MiB, time: 2 ms, low: "
+                             "1 ms, high: 3 ms, repeats: 7, outliers: 1}"))
+            .collectives == std::vector<MeasuredCollective>{
+                                {Operation::all_gather, 2, 4 * KiB, {50us, 50us, 50us, 0, 0}},
+                                {Operation::send_receive, 2, 1 * MiB, {2ms, 1ms, 3ms, 7, 1}}});
+  CHECK(refused(of_two(gather + ", " + gather)) ==
+        "c.yaml:22:77: collectives: there is an entry of this operation, ranks and bytes already");
+  CHECK(refused(of_two("{operation: all-gather, ranks: 3, bytes: 4 KiB, time: 50 us}")) ==
+        "c.yaml:22:14: collectives: 2 ranks measured, and one of these is of 3");
+  CHECK(refused(of_two("{operation: all-reduce, ranks: 2, bytes: 4 KiB, time: 50 us}")) ==
+        "c.yaml:22:14: collectives: an all-reduce of all ranks belongs to all_reduce");
+  CHECK_THAT(refused(of_two("{operation: forward, ranks: 2, bytes: 4 KiB, time: 50 us}")),
+             Catch::StartsWith("c.yaml:22:27: collectives.operation: "));
+  CHECK_THAT(refused(of_two("{operation: broadcast, ranks: 2, bytes: 4 KiB, time: 0 us}")),
+             Catch::StartsWith("c.yaml:22:68: collectives.time: "));
+}
+
+TEST_CASE("a link of the scenario goes before all collectives of a calibration",
+          "[scenarios][calibration_reader]") {
+  const std::string measured = with(
+      "interference",
+      "collectives: [{operation: all-gather, ranks: 2, bytes: 4 KiB, time: 50 us}]\ninterference:");
+  CHECK(cluster_with("", measured).calibration->collectives.size() == 1);
+  CHECK(cluster_with("  intra_node: {latency: 1 us, bandwidth: 1 GB/s}\n", measured)
+            .calibration->collectives.empty());
+}
+
 TEST_CASE("a calibration that was cut off is refused, wherever that was",
           "[scenarios][calibration_reader]") {
   const std::size_t last = good_calibration.rfind("end: ");
@@ -224,7 +258,7 @@ TEST_CASE("a calibration is refused where it is wrong", "[scenarios][calibration
         "c.yaml:2:1: backnd: unknown key; did you mean \"backend\"?; known: format, backend, "
         "machine, cpu, link, versions, date, workload, complete, doubts, ranks, synchronous, "
         "collectives_at_once, launch, slowest_rank, backward_beside_hook, tasks, factors, "
-        "all_reduce, interference, fits, end");
+        "all_reduce, collectives, interference, fits, end");
   CHECK(refused(with("backend", "cpu: twice")) == "c.yaml:4:1: repeated key \"cpu\"");
   CHECK(refused(with("launch", "launch: {kernel: 2 s}")) ==
         "c.yaml:12:18: launch.kernel: expected a launch of at most one second");

@@ -29,6 +29,10 @@ std::string calibration_yaml(const Calibration& given) {
     return key(a) < key(b);
   });
   calibration.all_reduce = sorted(calibration.all_reduce, by_size);
+  calibration.collectives =
+      sorted(calibration.collectives, [](const MeasuredCollective& a, const MeasuredCollective& b) {
+        return std::tuple(a.operation, a.ranks, a.size) < std::tuple(b.operation, b.ranks, b.size);
+      });
   calibration.interference = sorted(calibration.interference, [](const auto& a, const auto& b) {
     return std::pair(a.channels, a.size) < std::pair(b.channels, b.size);
   });
@@ -38,7 +42,7 @@ std::string calibration_yaml(const Calibration& given) {
       "# What ddpsim measured of a machine: what kernels, copies and all-reduces take, alone.\n"
       "# A scenario uses it with `cluster: {calibration: THIS FILE}`.\n"
       "# Of repeated measurements, time is the median, low and high the 10th and 90th percentile;\n"
-      "# outliers lie beyond three times the quartile distance. An all-reduce counts from the\n"
+      "# outliers lie beyond three times the quartile distance. A collective counts from the\n"
       "# last rank's arrival. A slowdown is a factor on the time alone, while both are active.\n"
       "# traffic: bytes read and written together; gemm: [m, n, k, batch]; aside: of a comm hook,\n"
       "# beside the backward pass. KiB is 1024 bytes.\n"));

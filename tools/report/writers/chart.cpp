@@ -28,6 +28,8 @@ constexpr char letter_of(Operation operation) {
     case Operation::broadcast:
     case Operation::all_gather:
     case Operation::reduce_scatter:
+    case Operation::all_to_all:
+    case Operation::send_receive:
       return '=';
     case Operation::copy_in:
     case Operation::concatenate:
