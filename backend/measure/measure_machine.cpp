@@ -57,8 +57,8 @@ class Measurement {
         result_(provenance_of(backend, workload)) {}
 
   Calibration run() {
-    const bool done =
-        kernels() && launches() && all_reduces() && comm_hooks() && waits() && interference();
+    const bool done = kernels() && launches() && all_reduces() && collectives() && comm_hooks() &&
+                      waits() && interference();
     result_.complete = done;
     return std::move(result_);
   }
@@ -148,18 +148,54 @@ class Measurement {
   std::optional<Spread> all_reduce(Bytes size, double fraction, Duration allowed) {
     // Several in a row: a sample is their mean, so that what noise costs them on average counts.
     const int in_a_row = row_of(size);
+    return repeated(fmt::format("all-reduce of {}", to_string(size)), fraction, options_.patience,
+                    allowed, [&](std::vector<Duration>& samples) {
+                      const Duration mine = mean_all_reduce(size, in_a_row, false);
+                      const std::vector<Duration> all = gathered(backend_, {mine});
+                      samples.insert(samples.end(), all.begin(), all.end());
+                      return (in_a_row + 1) * mine;
+                    });
+  }
+
+  bool collectives() {
+    for (const CollectiveCase& kind : options_.collectives)
+      for (Bytes size = options_.smallest; size <= kind.size; size = 2 * size) {
+        const CollectiveCase each{kind.operation, kind.ranks, size};
+        const std::optional<Spread> time = collective(each);
+        if (!time) return false;
+        result_.collectives.push_back({kind.operation, kind.ranks, payload_of(each), *time});
+      }
+    return true;
+  }
+
+  std::optional<Spread> collective(const CollectiveCase& each) {
+    const int in_a_row = row_of(each.size);
+    const program::Job job = job_of_collectives(each, backend_.ranks(), in_a_row + 1);
+    time_collectives(backend_, job);  // takes the memory
+    return repeated(
+        fmt::format("{} of {} among {}", name_of(each.operation), to_string(each.size), each.ranks),
+        0.75, options_.patience / 3, Duration::max(), [&](std::vector<Duration>& samples) {
+          samples.push_back(
+              mean_of(undisturbed(backend_, [&] { return time_collectives(backend_, job); })));
+          return (in_a_row + 1) * samples.back();
+        });
+  }
+
+  /// `measure` adds the samples of a repeat, as many each time, to the list and returns how long it
+  /// measured. Nothing: everyone stops here.
+  template <typename Measure>
+  std::optional<Spread> repeated(const std::string& what, double fraction, Duration patience,
+                                 Duration allowed, Measure measure) {
     std::vector<Duration> samples;
     Duration spent{};
     const Clock::time_point begun = Clock::now();
+    int repeats = 0;
     for (bool more = true; more;) {
-      if (!go_on(fmt::format("all-reduce of {}", to_string(size)), fraction)) return std::nullopt;
-      const Duration mine = mean_all_reduce(size, in_a_row, false);
-      for (const Duration theirs : gathered(backend_, {mine})) samples.push_back(theirs);
-      spent += (in_a_row + 1) * mine;
-      const int repeats = static_cast<int>(samples.size()) / backend_.ranks();
-      more = any_rank(backend_,
-                      repeats < 3 || (repeats < options_.repeats && spent < options_.patience &&
-                                      Clock::now() - begun < allowed));
+      if (!go_on(what, fraction)) return std::nullopt;
+      spent += measure(samples);
+      ++repeats;
+      more = any_rank(backend_, repeats < 3 || (repeats < options_.repeats && spent < patience &&
+                                                Clock::now() - begun < allowed));
     }
     return spread_of(std::move(samples));
   }

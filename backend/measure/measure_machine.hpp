@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
+#include "backend/measure/measure_collectives.hpp"
 #include "backend/measure/measure_kernels.hpp"
 #include "model/cost/calibration.hpp"
 
@@ -17,6 +18,9 @@ struct MeasureOptions {
   /// The caller measures kernels itself (MeasureKernels): here only as often as interference takes.
   bool kernels_follow = false;
   Bytes smallest{4 << 10}, largest{64 << 20};  ///< all-reduces, in factors of two
+  /// Other collectives that are measured, and all-reduces of fewer ranks, from `smallest` up to the
+  /// size of each, in factors of two. For backends that run jobs.
+  std::vector<CollectiveCase> collectives;
   /// Longest time spent on the repeats of one all-reduce size (at least three are made); beside
   /// computation some three times as long, with three rounds at least. Up to three times all that
   /// where the machine's host takes its processors (steal.hpp).
@@ -41,6 +45,7 @@ Calibration provenance_of(Backend& backend, const Workload& workload);
 ///                    runs inside those steps (caches as they find them, all ranks at once), with
 ///                    no communication; medians over repeats and ranks (measure_kernels.hpp)
 ///     all-reduces    of sizes in factors of two, one at a time, ranks idle
+///     collectives    other collectives, one at a time, ranks idle, where options ask for them
 ///     launch         what issuing a collective and firing a hook cost the host
 ///     interference   a step without communication while all-reduces of one size run back to back,
 ///                    over the step alone, and the all-reduces over theirs alone; six sizes, of

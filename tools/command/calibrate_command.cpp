@@ -20,6 +20,7 @@
 #include "tools/report/writers/output.hpp"
 #include "tools/report/writers/page.hpp"
 #include "tools/report/writers/progress.hpp"
+#include "tools/study/asked_collectives.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/study/machine_doubts.hpp"
 #include "tools/study/step_jobs.hpp"
@@ -33,16 +34,14 @@ const Usage calibrate_usage{
     "Measures on this machine what predictions need: every distinct kernel of the scenario (or of "
     "a "
     "standard set of\n"
-    "linear layers), copies, all-reduces from 4 KiB to 64 MiB, launch costs, and how computation "
-    "and "
-    "all-reduces slow\n"
-    "each other. Medians with their spread go to FILE; `cluster: {calibration: FILE}` in a "
-    "scenario "
-    "or `validate\n"
-    "--calibration FILE` uses them. FILE is replaced once all has been measured; Ctrl-C leaves it "
-    "as it "
-    "was, and what was measured\n"
-    "until then goes to a file beside it.",
+    "linear layers), copies, all-reduces from 4 KiB to 64 MiB, the other collectives of the "
+    "scenario's steps, launch costs,\n"
+    "and how computation and all-reduces slow each other. Medians with their spread go to FILE;\n"
+    "`cluster: {calibration: FILE}` in a scenario or `validate --calibration FILE` uses them. FILE "
+    "is replaced once all\n"
+    "has been measured; Ctrl-C leaves it as it was, and what was measured until then goes to a "
+    "file "
+    "beside it.",
     "ddpsim calibrate scenarios/examples/mlp-2ranks.yaml --backend gloo --ranks 2 -o machine.yaml"};
 
 /// Linear layers from 256 to 4096 wide, at batch 64.
@@ -99,6 +98,9 @@ Table measurements(const Calibration& calibration) {
         task.time);
   for (const AllReduceCost& cost : calibration.all_reduce)
     add(fmt::format("all-reduce of {}", to_string(cost.size)), cost.time);
+  for (const MeasuredCollective& each : calibration.collectives)
+    add(fmt::format("{} of {} among {}", name_of(each.operation), to_string(each.size), each.ranks),
+        each.time);
   return table;
 }
 
@@ -135,14 +137,15 @@ struct CalibrateRequest {
   JobFlags job;
   std::string output, interrupted;
   MeasureOptions options;
-  std::string agreement;  ///< what all ranks must have been asked for alike
+  std::optional<std::string> collectives;  ///< by name; none: those of the scenario's steps
+  std::string agreement;                   ///< what all ranks must have been asked for alike
 };
 
 /// What the flags ask for; nothing if they ask for help.
 std::optional<CalibrateRequest> calibrate_request(const std::vector<std::string>& arguments) {
   CalibrateRequest request;
-  auto& [common, job, output, interrupted, options, agreement] = request;
-  std::string repeats = "15", smallest, largest;
+  auto& [common, job, output, interrupted, options, collectives, agreement] = request;
+  std::string repeats = "15", smallest, largest, named;
   boost::program_options::options_description own;
   using boost::program_options::value;
   own.add_options()("output,o", value(&output)->value_name("FILE"), "the calibration file");
@@ -152,7 +155,12 @@ std::optional<CalibrateRequest> calibrate_request(const std::vector<std::string>
       "smallest", value(&smallest)->value_name("SIZE"),
       "smallest all-reduce (default: 4 KiB, on GPUs 1 KiB)")(
       "largest", value(&largest)->value_name("SIZE"),
-      "largest all-reduce (default: 64 MiB, on GPUs 1 GiB)");
+      "largest all-reduce (default: 64 MiB, on GPUs 1 GiB)")(
+      "collectives", value(&named)->value_name("LIST"),
+      "all-gather, reduce-scatter, broadcast, all-to-all, send/receive, all-reduce (of groups), "
+      "all "
+      "or none: from --smallest to --largest, among all ranks and among groups; each takes a few "
+      "seconds more (default: those of the scenario's steps, up to twice their largest size)");
   if (!parse(arguments, calibrate_usage, Flag::set | Flag::tables, own, common))
     return std::nullopt;
   if (output.empty() || common.files.size() > 1)
@@ -170,8 +178,14 @@ std::optional<CalibrateRequest> calibrate_request(const std::vector<std::string>
     throw InputError(
         fmt::format("--smallest {} --largest {}: expected sizes that grow, from 4 B to 4 GiB",
                     smallest, largest));
+  if (!named.empty()) {
+    if (gpu)
+      throw InputError("--collectives: on GPUs all-reduces alone are measured; leave it out");
+    collectives = named;
+    collectives_named("--collectives", named, 2, options.largest);
+  }
   interrupted = interrupted_place(output);
-  agreement = fmt::format("calibrate {} {} {}", repeats, smallest, largest);
+  agreement = fmt::format("calibrate {} {} {} {}", repeats, smallest, largest, named);
   return request;
 }
 
@@ -241,7 +255,7 @@ int report(const CalibrateRequest& request, const Calibration& calibration) {
 int calibrate_command(const std::vector<std::string>& arguments) {
   const std::optional<CalibrateRequest> asked = calibrate_request(arguments);
   if (!asked) return exit_done;
-  const CalibrateRequest& request = *asked;
+  CalibrateRequest request = *asked;
   const CommonOptions& common = request.common;
   Scenario scenario =
       common.files.empty() ? standard_set() : read_scenario(common.files[0], common.set);
@@ -251,6 +265,12 @@ int calibrate_command(const std::vector<std::string>& arguments) {
   scenario.cluster = side_by_side(scenario.cluster, link_ranks(job_options));
   const std::vector<Schedule> schedules = schedules_of(scenario, trainings_of(scenario));
   job_options.agreement = agreement_of(scenario.workload, schedules, request.agreement);
+  const int ranks = scenario.cluster.ranks();
+  if (request.collectives)
+    request.options.collectives =
+        collectives_named("--collectives", *request.collectives, ranks, request.options.largest);
+  else if (request.job.synchronous())
+    request.options.collectives = collectives_of(schedules, ranks, request.options.largest);
   if (speaks(job_options)) {
     const bool elsewhere = request.interrupted != request.output;
     constexpr std::int64_t room = 256 * 1024;  // of a thousand entries

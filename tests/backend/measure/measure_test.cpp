@@ -7,10 +7,14 @@
 #include <catch2/catch.hpp>
 
 #include "backend/device_error.hpp"
+#include "backend/measure/measure_collectives.hpp"
 #include "backend/measure/measure_kernels.hpp"
 #include "backend/measure/measure_machine.hpp"
 #include "backend/measure/measure_step.hpp"
+#include "model/cost/calibration_fit.hpp"
+#include "model/cost/cost_model.hpp"
 #include "model/ddp/comm_hook.hpp"
+#include "model/program/check.hpp"
 #include "model/program/fingerprint.hpp"
 #include "model/schedule/fingerprint.hpp"
 #include "model/schedule/variants.hpp"
@@ -188,6 +192,88 @@ TEST_CASE("a machine is measured in all that pricing takes", "[backend][measure]
     CHECK(cost.time.median > Duration::zero());
   CHECK_FALSE(calibration.interference.empty());
   CHECK(calibration.slowest_rank >= 1);
+}
+
+TEST_CASE("jobs of collectives are right, whatever the kind, group and size",
+          "[backend][measure]") {
+  for (const Operation operation :
+       {Operation::all_reduce, Operation::all_gather, Operation::reduce_scatter,
+        Operation::broadcast, Operation::all_to_all, Operation::send_receive})
+    for (const int ranks : {2, 3, 4})
+      for (const int among : {2, ranks})
+        for (const Bytes size : {Bytes{1}, 4 * KiB, 256 * MiB}) {
+          if (operation == Operation::send_receive && among > 2) continue;
+          CAPTURE(name_of(operation), ranks, among, size.count);
+          const CollectiveCase collective{operation, among, size};
+          const program::Job job = job_of_collectives(collective, ranks, 3);
+          CHECK_NOTHROW(program::check(job));
+          // Each rank that is in a group hands over what the work says.
+          const Bytes payload = payload_of(collective);
+          CHECK(job.works.front().payload == payload);
+          CHECK(payload.count % 4 == 0);
+          if (operation == Operation::all_gather)
+            CHECK(among * payload.count >= size.count);
+          else
+            CHECK(payload.count - size.count < 4 * among);
+        }
+  CHECK_THROWS_AS(job_of_collectives({Operation::broadcast, 3, KiB}, 2, 1), std::invalid_argument);
+  CHECK_THROWS_AS(job_of_collectives({Operation::broadcast, 1, KiB}, 2, 1), std::invalid_argument);
+}
+
+TEST_CASE("collectives are measured from the last arrival until the last rank is done",
+          "[backend][measure]") {
+  // Of three ranks two are a group, and the third has nothing to do.
+  std::vector<std::vector<Duration>> times(3);
+  std::vector<int> sent(3);
+  REQUIRE(run_job(job_of(3), [&](Backend& rank) {
+            const program::Job job = job_of_collectives({Operation::all_to_all, 2, 64 * KiB}, 3, 5);
+            times[at(rank.rank())] = time_collectives(rank, job);
+            // A rank that says it arrived 10 s late, and was done 3 s after that.
+            Changed late(rank, [&](RankRun& run, const program::Job&) {
+              sent[at(rank.rank())] = run.sent->collectives;
+              if (rank.rank() != 1) return;
+              for (TaskTimes& task : run.times) {
+                task.start += 10s;
+                task.end = task.start + 3s;
+              }
+            });
+            for (const Duration each : time_collectives(late, job))
+              if (each != 3s) return 5;
+            return 0;
+          }) == 0);
+  CHECK(times[0].size() == 4);  // the first of five does not count
+  for (const Duration each : times[0]) CHECK(each > Duration::zero());
+  CHECK(times[1] == times[0]);
+  CHECK(times[2] == times[0]);
+  CHECK(sent == std::vector<int>{5, 5, 0});
+}
+
+TEST_CASE("a calibration has the collectives that are asked for, and is priced by them",
+          "[backend][measure]") {
+  const SmallJob job(2);
+  MeasureOptions options = few();
+  options.largest = 8 * KiB;
+  options.collectives = {{Operation::reduce_scatter, 2, 8 * KiB},
+                         {Operation::send_receive, 2, 4 * KiB},
+                         {Operation::all_gather, 2, 4 * KiB}};
+  const Calibration calibration = measured(job, options);
+  std::vector<std::tuple<Operation, int, Bytes>> points;
+  for (const MeasuredCollective& each : calibration.collectives) {
+    points.emplace_back(each.operation, each.ranks, each.size);
+    CHECK(each.time.repeats >= 3);
+    CHECK(each.time.low <= each.time.median);
+    CHECK(each.time.low > Duration::zero());
+  }
+  CHECK(points ==
+        std::vector<std::tuple<Operation, int, Bytes>>{{Operation::reduce_scatter, 2, 4 * KiB},
+                                                       {Operation::reduce_scatter, 2, 8 * KiB},
+                                                       {Operation::send_receive, 2, 4 * KiB},
+                                                       {Operation::all_gather, 2, 2 * KiB}});
+  // A job of such collectives is predicted as long as its collectives were.
+  const CalibratedCluster cluster = cluster_of(calibration);
+  const program::Job steps = job_of_collectives({Operation::reduce_scatter, 2, 8 * KiB}, 2, 4);
+  const Costs costs = CostModel(cluster).price(steps.works, steps.passes);
+  CHECK(costs.works.front().work == calibration.collectives[1].time.median);
 }
 
 TEST_CASE("interference is measured where both were at work, and left out where they never were",
