@@ -34,7 +34,7 @@ CollectiveModel law_of(const Cluster& cluster) {
 }
 
 /// Every collective between nodes goes through all of them: the network is as slow as the NICs of
-/// the slowest node. What was measured stays as it is.
+/// the slowest node. What was measured stays as it is here; of a calibration see over_slow_nics.
 CalibratedCluster with_slowest_nics(CalibratedCluster cluster) {
   Link& network = cluster.inter_node;
   const Bandwidth slowest = slowest_nic(cluster);
@@ -173,6 +173,21 @@ Collective kind_of(Operation operation) {
   return Collective::all_reduce;
 }
 
+/// How many times as long transfers take over the slowest NIC that an exception names as over those
+/// that a calibration's all-reduces went through: these carry what its quickest one reached on the
+/// bus. At least 1.
+double over_slow_nics(const CalibratedCluster& given, const Link& measured) {
+  if (!given.calibration || given.calibration->all_reduce.empty() || given.nodes == 1) return 1;
+  const double reached =
+      known_bandwidth({.all_reduce = measured.all_reduce}, measured.table_ranks).bytes_per_second;
+  double slowest = reached;
+  for (const RankException& exception : given.exceptions)
+    if (exception.nic)
+      slowest = std::min(slowest, exception.nic->bytes_per_second *
+                                      (given.calibration->synchronous ? tcp_share : 1));
+  return reached / slowest;
+}
+
 /// A factor of 1 leaves it as it is, to the tick.
 Duration changed(Duration part, double factor) {
   return factor == 1 ? part : scaled(part, factor);
@@ -225,6 +240,7 @@ CollectiveLaw::CollectiveLaw(const CalibratedCluster& given,
       law_ = growing(link.all_reduce);
       streamed_ = streamed_table(given);
       table_ranks_ = link.table_ranks;
+      over_nics_ = over_slow_nics(given, link);
       for (const AllReduceTable& table : {link.all_reduce, streamed_})
         for (const auto& [size, time] : table)
           table_peak_.bytes_per_second = std::max(
@@ -284,6 +300,7 @@ CollectiveCost CollectiveLaw::from_table(const AllReduceTable& table, Bytes size
       std::min(time, streamed_.empty() ? size / table_peak_
                                        : std::max(size / table_peak_, table_time(streamed_, size)));
   cost.latency = time - cost.transfer;
+  cost.transfer = changed(cost.transfer, over_nics_);
   if (table_ranks_ > 1 && table_ranks_ != ranks_) {
     // A ring of n takes 2 (n - 1) steps and moves 2 (n - 1) / n of the bytes.
     const double n = ranks_, measured = table_ranks_;
@@ -353,11 +370,13 @@ CollectiveCost CollectiveLaw::of(Operation operation, Bytes payload, int ranks) 
   return by_law(operation, payload, among);
 }
 
-CollectiveCost CollectiveLaw::as_measured(const CollectiveTable& table, Bytes payload, int ranks) {
+CollectiveCost CollectiveLaw::as_measured(const CollectiveTable& table, Bytes payload,
+                                          int ranks) const {
   const Duration time = table_time(table.times, payload);
   CollectiveCost cost;
   cost.transfer = std::min(time, payload / table.peak);
   cost.latency = time - cost.transfer;
+  cost.transfer = changed(cost.transfer, over_nics_);
   if (table.ranks != ranks) {
     // As of a ring: of an all-gather's payload every rank sends n - 1 times as much, else (n - 1) /
     // n of it.

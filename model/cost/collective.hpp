@@ -98,7 +98,7 @@ class CollectiveLaw {
  private:
   CollectiveCost priced(CollectiveCost cost, Collective collective, Bytes size) const;
   CollectiveCost by_law(Operation operation, Bytes payload, int ranks) const;
-  static CollectiveCost as_measured(const CollectiveTable& table, Bytes payload, int ranks);
+  CollectiveCost as_measured(const CollectiveTable& table, Bytes payload, int ranks) const;
   void take_measured(const Calibration& calibration);
   CollectiveCost from_ports(const PortLaw& law, Collective collective, Bytes size) const;
   CollectiveCost from_ring(const RingLaw& ring, Bytes size) const;
@@ -110,6 +110,7 @@ class CollectiveLaw {
   int ranks_ = 1;
   AllReduceTable streamed_;       ///< what each of a stream takes; empty: not known
   int table_ranks_ = 0;           ///< ranks the table was measured with; 0: these
+  double over_nics_ = 1;     ///< what its transfers take over a slower NIC
   Bandwidth table_peak_;          ///< the best bytes / time of both
   MeasuredCollectives measured_;  ///< beside that table, where it is a calibration's
 };

@@ -14,9 +14,6 @@
 namespace ddpsim {
 namespace {
 
-/// TCP over Ethernet frames of 1500 bytes: 1448 of the 1514 that a link counts are payload.
-constexpr double tcp_share = 1448.0 / 1514;
-
 /// Bytes of memory traffic for each byte of the array that a rank sends and receives in one half:
 /// TCP reads and writes it on its way out, and again on its way in. What is added up is read twice
 /// and written once more.

@@ -4,6 +4,9 @@
 
 namespace ddpsim {
 
+/// TCP over Ethernet frames of 1500 bytes: 1448 of the 1514 that a link counts are payload.
+inline constexpr double tcp_share = 1448.0 / 1514;
+
 /// Gloo's all-reduces between hosts, priced by the bytes that cross each port.
 ///
 ///     t = steps x latency + sum over the two halves of

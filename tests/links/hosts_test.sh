@@ -81,6 +81,14 @@ check "four hosts reach one another at their rate" between 0.92 "$(reached_at 1 
 check "an unlimited link is faster than 5 Gbit/s" between 5 \
   "$("$hosts" 2 unlimited "$goodput" stop-unlimited --enough 5)" 10000
 
+# shellcheck disable=SC2016
+"$hosts" 2 1gbit,500mbit sh -c 'echo "$RANK $(tc qdisc show dev link0)"' > rates
+check "the first host has the first rate" grep -q "^0 .* rate 1Gbit " rates
+check "the second host has the second" grep -q "^1 .* rate 500Mbit " rates
+"$hosts" 3 1gbit,500mbit true 2> message
+check "rates for two of three hosts are refused" [ $? = 2 ]
+check "and it says what was expected" grep -q "one for each of 3 hosts" message
+
 "$hosts" 3 1gbit sleep 1 &
 first=$!
 "$hosts" 2 1gbit sleep 1 &

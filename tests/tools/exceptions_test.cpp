@@ -150,6 +150,29 @@ TEST_CASE("a slow NIC is the whole network's", "[tools][exceptions]") {
                              "what was measured"));
 }
 
+TEST_CASE("a slow NIC slows what was measured over others", "[tools][exceptions]") {
+  const Scratch scratch;
+  scratch.write("c.yaml",
+                std::string("format: ddpsim.calibration/1\nranks: 2\nsynchronous: true\n") +
+                    "tasks: [{operation: forward, traffic: 2 MB, time: 200 us}]\n"
+                    "all_reduce: [{bytes: 4 KiB, time: 200 us}, {bytes: 64 MiB, time: 562 "
+                    "ms}]\nend: ddpsim.calibration/1\n");
+  const auto run = [&](const std::string& nic) {
+    scratch.write("s.yaml",
+                  "workload: {model: resnet18, batch: 8}\ntraining: {strategy: flat}\n"
+                  "cluster: {calibration: c.yaml, nodes: 2, ranks_per_node: 1, exceptions: [{node: "
+                  "1, nic: " +
+                      nic + "}]}\n");
+    return ddpsim({"run", "s.yaml"}, scratch.folder());
+  };
+  const std::string idle = "cluster.exceptions: nic of node 1 has no effect: all-reduces of 1 MiB";
+  const Outcome slow = run("500 Mbit/s");
+  CHECK(slow.code == 0);
+  CHECK_THAT(slow.out, Catch::Contains("the NICs of node 1 carry 500 Mbit/s, which sets the pace"));
+  CHECK_THAT(slow.err, !Catch::Contains("has no effect"));
+  CHECK_THAT(run("1 Gbit/s").err, Catch::Contains(idle));
+}
+
 TEST_CASE("a slower NIC that bounds nothing sets no pace", "[tools][exceptions]") {
   const auto run = [](const std::string& exceptions) {
     const Outcome outcome = ddpsim(

@@ -396,6 +396,32 @@ TEST_CASE("beyond its measured sizes a collective grows as its law does",
   CHECK(in_us(law.of(Operation::all_gather, 16 * KiB).time()) == Approx(48));
 }
 
+TEST_CASE("over the slower NICs of a node all that was measured transfers as much longer",
+          "[model][calibrated_costs]") {
+  CalibratedCluster cluster = four_measured_ranks();
+  cluster.nodes = 4;
+  cluster.ranks_per_node = 1;
+  // 16 KiB in 40 us are all transfer, and of four ranks 1.5 times 16 KiB cross each NIC: 614.4 MB/s.
+  // Of a NIC of 321.2 MB/s TCP leaves 1448 of 1514 bytes, half of that.
+  const double nic = 614.4e6 / 2 * 1514 / 1448;
+  const auto over = [&](double bytes_per_second) {
+    CalibratedCluster slow = cluster;
+    slow.exceptions = {RankException{.node = 1, .rank = 1, .nic = Bandwidth{bytes_per_second}}};
+    return CollectiveLaw(slow);
+  };
+  CHECK(over(nic).all_reduce(16 * KiB).time() == 80us);
+  // 1 KiB is 2.5 us of transfer and 7.5 of latency; an all-gather of 4 KiB all transfer.
+  CHECK(over(nic).all_reduce(1 * KiB).time() == Duration{12'500ns});
+  CHECK(over(nic).of(Operation::all_gather, 4 * KiB).time() == 32us);
+  // NICs that carry more change nothing, nor do those of GPUs lose what TCP takes.
+  CHECK(over(nic * 3).all_reduce(16 * KiB).time() == 40us);
+  cluster.calibration->synchronous = false;
+  CHECK(over(614.4e6 / 2).all_reduce(16 * KiB).time() == 80us);
+  cluster.nodes = 1;
+  cluster.ranks_per_node = 4;
+  CHECK(over(nic).all_reduce(16 * KiB).time() == 40us);
+}
+
 TEST_CASE("measured slowdowns are those of the size, between two in its logarithm",
           "[model][calibrated_costs]") {
   CalibratedCluster cluster = ring(2, 1us, gigabytes_per_second(1));

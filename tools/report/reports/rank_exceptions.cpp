@@ -97,12 +97,16 @@ std::string nics_text(const CalibratedCluster& cluster, const RankException& exc
 }  // namespace
 
 std::string why_nic_idles(const CalibratedCluster& cluster, Bandwidth nic) {
-  if (CollectiveLaw(cluster).name() == std::string("table"))
+  const bool is_table = CollectiveLaw(cluster).name() == std::string("table"),
+             calibrated = is_table && cluster.calibration &&
+                          !cluster.calibration->all_reduce.empty();
+  if (is_table && !calibrated)
     return "all-reduces take what was measured; take nic out, or the measured all-reduces";
-  if (nic >= cluster.inter_node.bandwidth)
+  if (!calibrated && nic >= cluster.inter_node.bandwidth)
     return fmt::format("the NICs of inter_node carry no more ({})",
                        to_string(cluster.inter_node.bandwidth));
-  if (nic > slowest_nic(cluster)) return "another node has slower ones";
+  for (const RankException& exception : cluster.exceptions)
+    if (exception.nic && *exception.nic < nic) return "another node has slower ones";
   return nics_are_not_felt(cluster)
              ? "all-reduces of 1 MiB and more take as long over the NICs of the other nodes"
              : "";
