@@ -2,20 +2,26 @@
 """Are ranks that differ predicted? Steps of two real ranks of which one is made slower.
 
 On two hosts of tests/links/hosts (needs root), `ddpsim validate` calibrates equal ranks, makes one
-of them slower as cluster.exceptions says, and predicts and measures each strategy. Ten minutes:
+of them slower as cluster.exceptions says, and predicts and measures each strategy. A slow NIC is a
+host that sends at half the rate: `ddpsim calibrate` measures hosts with equal ones, `ddpsim run`
+predicts from that file and the exception, and `ddpsim validate` measures. A quarter of an hour:
 
     tests/experiments/stragglers.py --json tests/experiments/results/stragglers.json
 
 The targets, over all strategies that communicate:
 
     |predicted / measured - 1| of the step   at most 4 % in the median
-    the rank that the others wait for        named as measured, in each
+    the rank that the others wait for        named as measured, in each; of a slow NIC its node, as
+                                             what sets the pace
 
 Exit code: 0; 3 if a target is not met; 77 where hosts cannot be made; 1 if a run fails.
 """
 import argparse
+import json
 import pathlib
+import re
 import shlex
+import subprocess
 import sys
 import tempfile
 
@@ -25,17 +31,22 @@ import steal  # of tests/links
 
 EXCEPTIONS = ('{rank: 1, compute: 1.3}', '{rank: 1, compute: 2}', '{rank: 0, compute: 1.3}',
               '{rank: 1, pause: 20 ms, at: 40 %}')
+NIC, SLOW_RATE = '{node: 1, nic: 500 Mbit/s}', '500mbit'
 KEY = ('exception', 'strategy')
 MEDIAN, NINE_IN_TEN = 0.04, 0.08
 
 
-def case(exception, result):
-    predicted, measured = result['predicted'], result['measured']
-    return {'exception': exception, 'strategy': result['strategy'],
-            'predicted_ms': predicted['step_ms'], 'measured_ms': measured['step_ms'],
+def steps(exception, strategy, predicted_ms, measured):
+    return {'exception': exception, 'strategy': strategy,
+            'predicted_ms': predicted_ms, 'measured_ms': measured['step_ms'],
             'p10_ms': measured['spread']['step_low_ms'],
             'p90_ms': measured['spread']['step_high_ms'],
-            'error': predicted['step_ms'] / measured['step_ms'] - 1,
+            'error': predicted_ms / measured['step_ms'] - 1}
+
+
+def case(exception, result):
+    predicted, measured = result['predicted'], result['measured']
+    return {**steps(exception, result['strategy'], predicted['step_ms'], measured),
             'predicted_for': predicted['waited_for'], 'measured_for': measured['waited_for'],
             'predicted_wait_ms': predicted['waited_ms'],
             'measured_wait_ms': measured['waited_ms']}
@@ -49,6 +60,44 @@ def validated(arguments, common, exception, file):
     return [case(exception, each) for each in results if each['strategy'] != 'none']
 
 
+def calibrated(arguments, file):
+    with tempfile.TemporaryDirectory(prefix='ddpsim-rendezvous-') as meeting:
+        experiment.on_hosts(arguments.rate,
+                            [arguments.ddpsim, 'calibrate', arguments.scenario, '--backend', 'gloo',
+                             '--rendezvous', f'file:{meeting}', '--interface', 'link0', '--quiet',
+                             '-o', file], arguments.limit)
+
+
+def predicted_over_nic(arguments, calibration):
+    """The length of each strategy's step in ms, and the node whose NICs are said to set the pace."""
+    file = calibration.with_name('run.json')
+    done = subprocess.run(
+        [arguments.ddpsim, 'run', arguments.scenario, '--wide', '--json', file,
+         '--set', f'cluster={{calibration: {calibration}, nodes: 2, ranks_per_node: 1, '
+                  f'exceptions: [{NIC}]}}',
+         '--set', f'training.bucket_cap={arguments.cap:g}MiB'],
+        capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    named = re.search(r'the NICs of (node \d+) carry .*, which sets the pace',
+                      ' '.join(done.stdout.split()))
+    results = json.loads(file.read_text())['results']
+    return ({each['strategy']: each['step_ms'] for each in results},
+            named[1] if named else None)
+
+
+def nic_cases(arguments, common, folder):
+    calibration = folder / 'equal.yaml'
+    calibrated(arguments, calibration)
+    predicted, node = predicted_over_nic(arguments, calibration)
+    arguments.validate_arguments = f'{common} --calibration {calibration}'
+    results = experiment.validate(arguments, f'{arguments.rate},{SLOW_RATE}', arguments.scenario,
+                                  [arguments.cap], folder / 'nic.json')
+    return [{**steps(NIC, each['strategy'], predicted[each['strategy']], each['measured']),
+             'predicted_for': node, 'measured_for': 'node 1',
+             'predicted_wait_ms': 0, 'measured_wait_ms': 0} for each in results]
+
+
 def measured_cases(arguments):
     common, cases = arguments.validate_arguments, []
     with tempfile.TemporaryDirectory(prefix='ddpsim-stragglers-') as scratch:
@@ -56,6 +105,8 @@ def measured_cases(arguments):
             print(f'{number + 1} of {len(EXCEPTIONS)}: {exception}', file=sys.stderr)
             file = pathlib.Path(scratch) / f'{number}.json'
             cases += steal.undisturbed(lambda: validated(arguments, common, exception, file))
+        print(NIC, file=sys.stderr)
+        cases += steal.undisturbed(lambda: nic_cases(arguments, common, pathlib.Path(scratch)))
     return cases
 
 
@@ -80,7 +131,8 @@ def judged(cases):
 
 def row(each):
     def waits(side):
-        return f'{each[side + "_for"] or "none of them"}, {each[side + "_wait_ms"]:.1f} ms'
+        name, wait = each[side + '_for'] or 'none of them', each[side + '_wait_ms']
+        return f'{name}, {wait:.1f} ms' if each['exception'] != NIC else name
     return (f'| {each["exception"]} | {each["strategy"]} | {each["predicted_ms"]:.1f} ms '
             f'| {each["measured_ms"]:.1f} ms ({each["p10_ms"]:.1f}-{each["p90_ms"]:.1f}) '
             f'| {100 * each["error"]:+.1f} % | {waits("predicted")} | {waits("measured")} |')
