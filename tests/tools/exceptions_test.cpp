@@ -160,7 +160,8 @@ TEST_CASE("a slow NIC slows what was measured over others", "[tools][exceptions]
   const auto run = [&](const std::string& nic) {
     scratch.write("s.yaml",
                   "workload: {model: resnet18, batch: 8}\ntraining: {strategy: flat}\n"
-                  "cluster: {calibration: c.yaml, nodes: 2, ranks_per_node: 1, exceptions: [{node: "
+                  "cluster: {device: generic-cpu, calibration: c.yaml, nodes: 2, ranks_per_node: "
+                  "1, exceptions: [{node: "
                   "1, nic: " +
                       nic + "}]}\n");
     return ddpsim({"run", "s.yaml"}, scratch.folder());
@@ -168,7 +169,7 @@ TEST_CASE("a slow NIC slows what was measured over others", "[tools][exceptions]
   const std::string idle = "cluster.exceptions: nic of node 1 has no effect: all-reduces of 1 MiB";
   const Outcome slow = run("500 Mbit/s");
   CHECK(slow.code == 0);
-  CHECK_THAT(slow.out, Catch::Contains("the NICs of node 1 carry 500 Mbit/s, which sets the pace"));
+  CHECK_THAT(slow.out, Catch::Contains("the NICs of node 1 carry 62.5 MB/s, which sets the pace"));
   CHECK_THAT(slow.err, !Catch::Contains("has no effect"));
   CHECK_THAT(run("1 Gbit/s").err, Catch::Contains(idle));
 }
