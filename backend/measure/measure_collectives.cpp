@@ -42,9 +42,7 @@ class Writer {
   }
 
   Job written() {
-    for (Program& program : job_.programs)
-      if (const auto kind = static_cast<std::size_t>(&program - job_.programs.data()); kind < idle_)
-        write(program, kind);
+    for (std::size_t kind = 0; kind < idle_; ++kind) write(job_.programs[kind], kind);
     return std::move(job_);
   }
 

@@ -19,14 +19,15 @@ struct CollectiveCase {
 /// What each rank hands over in such a collective, a whole number of fp32 for each rank.
 Bytes payload_of(const CollectiveCase& collective);
 
-/// A job of so many ranks: `count` collectives one behind the other, in other memory each, as long
-/// as that is not beyond what caches hold. Neighbours are a group, and all groups do the same at the
-/// same time; ranks that make no whole group do nothing. The first rank of a pair sends.
+/// A job of so many ranks: `count` collectives one behind the other, each on other memory until
+/// that is more than caches hold. Neighbours are a group, and all groups do the same at the same
+/// time; ranks that make no whole group do nothing. The first rank of a pair sends. Throws
+/// std::invalid_argument for groups of one rank, or of more than there are.
 program::Job job_of_collectives(const CollectiveCase& collective, int ranks, int count);
 
 /// Runs a job of collectives. How long each took in each group, from the last rank's arrival until
-/// the last rank was done, but for the first ones: of these the first in memory pays for pages.
-/// The same on all ranks. Communicates.
+/// the last rank was done, but for the first, for which threads have yet to wake up. The same on all
+/// ranks. Communicates.
 std::vector<Duration> time_collectives(Backend& backend, const program::Job& job);
 
 }  // namespace ddpsim

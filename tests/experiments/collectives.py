@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Is every kind of collective predicted? Collectives and messages between real ranks.
 
-On two and on four hosts of tests/links/hosts (needs root), `ddpsim calibrate --collectives all`
-measures all-gathers, reduce-scatters, broadcasts, all-to-alls and messages, among all ranks and
-among groups. Then a job of a few of them in a row, in other sizes too, is simulated by these prices
-and run (run_collectives.cpp). A quarter of an hour:
+On two and on four hosts of tests/links/hosts (needs root), all-gathers, reduce-scatters, broadcasts,
+all-to-alls and messages run among all ranks and among groups, several in a row. In turns, jobs of
+the sizes that `ddpsim calibrate --collectives all` measures and of others run, so that a machine
+whose pace changes does so for both; the others are simulated by a calibration of the former
+(run_collectives.cpp). A quarter of an hour:
 
     tests/experiments/collectives.py --json tests/experiments/results/collectives.json
 
-The targets, from 4 KiB to 64 MiB (of an all-gather the result), over all kinds but the all-reduce:
+The targets, from 5 KiB to 63 MiB (of an all-gather the result), over all kinds but the all-reduce:
 
     |predicted / measured - 1| of a collective   at most 10 % in the median
 
@@ -16,7 +17,6 @@ Exit code: 0; 3 if the target is not met; 77 where hosts cannot be made; 1 if a 
 """
 import argparse
 import csv
-import pathlib
 import statistics
 import subprocess
 import sys
@@ -26,7 +26,7 @@ sys.dont_write_bytecode = True
 import experiment  # beside this file
 
 KIB = 1 << 10
-SIZES = [KIB * size for size in (4, 12, 48, 192, 768, 3072, 12288, 49152, 65536)]
+SIZES = [KIB * size for size in (5, 12, 48, 192, 768, 3072, 12288, 49152, 64512)]
 KEY = ('hosts', 'collective', 'ranks', 'bytes')
 MEDIAN, NINE_IN_TEN = 0.10, 0.25
 
@@ -40,15 +40,6 @@ def on_hosts(hosts, arguments, words):
     return done.stdout
 
 
-def calibrated(hosts, arguments, folder):
-    meeting, file = folder / 'calibrate', folder / 'calibration.yaml'
-    meeting.mkdir()
-    on_hosts(hosts, arguments,
-             [arguments.ddpsim, 'calibrate', '--backend', 'gloo', '--rendezvous', f'file:{meeting}',
-              '--interface', 'link0', '--collectives', 'all', '--quiet', '-o', file])
-    return file
-
-
 def case(hosts, row):
     predicted, measured = float(row['predicted_us']), float(row['measured_us'])
     return {'hosts': hosts, 'collective': row['operation'], 'ranks': int(row['ranks']),
@@ -59,16 +50,10 @@ def case(hosts, row):
 
 def cases_of(hosts, arguments):
     columns = ('operation', 'ranks', 'bytes', 'predicted_us', 'measured_us', 'low_us', 'high_us')
-    with tempfile.TemporaryDirectory(prefix='ddpsim-collectives-') as scratch:
-        folder = pathlib.Path(scratch)
-        print(f'{hosts} hosts: calibrating', file=sys.stderr)
-        file = calibrated(hosts, arguments, folder)
-        meeting = folder / 'run'
-        meeting.mkdir()
-        print(f'{hosts} hosts: measuring', file=sys.stderr)
-        said = on_hosts(hosts, arguments,
-                        [arguments.run_collectives, file, meeting, 'link0', arguments.seconds,
-                         *SIZES])
+    print(f'{hosts} hosts', file=sys.stderr)
+    with tempfile.TemporaryDirectory(prefix='ddpsim-rendezvous-') as meeting:
+        said = on_hosts(hosts, arguments, [arguments.run_collectives, meeting, 'link0',
+                                           arguments.rounds, *SIZES])
     return [case(hosts, row) for row in csv.DictReader(said.splitlines(), columns)]
 
 
@@ -125,12 +110,12 @@ def main():
                         default=experiment.ROOT / 'build/release/tests/run_collectives')
     parser.add_argument('--rate', default='1gbit')
     parser.add_argument('--hosts', type=int, nargs='+', default=[2, 4], choices=[2, 3, 4])
-    parser.add_argument('--seconds', type=float, default=1, help='measured of each case')
+    parser.add_argument('--rounds', type=int, default=5)
     arguments = parser.parse_args()
     made = experiment.provenance(arguments.ddpsim, [arguments.rate])
     cases = [each for hosts in arguments.hosts for each in cases_of(hosts, arguments)]
     target = judged(cases)
-    settings = {'rate': arguments.rate, 'hosts': arguments.hosts, 'seconds': arguments.seconds}
+    settings = {'rate': arguments.rate, 'hosts': arguments.hosts, 'rounds': arguments.rounds}
     print('\n'.join([
         *(f'* {line}' for line in experiment.provenance_lines(made)), '',
         '| collective | ranks | size | predicted | measured (p10-p90) | error |',
