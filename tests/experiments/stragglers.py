@@ -100,13 +100,16 @@ def nic_cases(arguments, common, folder):
 
 def measured_cases(arguments):
     common, cases = arguments.validate_arguments, []
+    wanted = [each for each in (*EXCEPTIONS, NIC) if arguments.only in each]
     with tempfile.TemporaryDirectory(prefix='ddpsim-stragglers-') as scratch:
-        for number, exception in enumerate(EXCEPTIONS):
-            print(f'{number + 1} of {len(EXCEPTIONS)}: {exception}', file=sys.stderr)
+        for number, exception in enumerate(wanted):
+            print(f'{number + 1} of {len(wanted)}: {exception}', file=sys.stderr)
             file = pathlib.Path(scratch) / f'{number}.json'
-            cases += steal.undisturbed(lambda: validated(arguments, common, exception, file))
-        print(NIC, file=sys.stderr)
-        cases += steal.undisturbed(lambda: nic_cases(arguments, common, pathlib.Path(scratch)))
+            if exception == NIC:
+                measure = lambda: nic_cases(arguments, common, pathlib.Path(scratch))
+            else:
+                measure = lambda: validated(arguments, common, exception, file)
+            cases += steal.undisturbed(measure)
     return cases
 
 
@@ -147,6 +150,8 @@ def main():
     parser.add_argument('--scenario',
                         default=experiment.ROOT / 'scenarios/examples/mlp-even.yaml')
     parser.add_argument('--cap', type=float, default=4, help='bucket cap, in MiB')
+    parser.add_argument('--only', metavar='TEXT', default='',
+                        help='exceptions that hold this, such as "nic"')
     arguments = parser.parse_args()
     made = experiment.provenance(arguments.ddpsim, [arguments.rate])
     cases = measured_cases(arguments)
