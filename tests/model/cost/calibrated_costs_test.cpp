@@ -401,8 +401,8 @@ TEST_CASE("over the slower NICs of a node all that was measured transfers as muc
   CalibratedCluster cluster = four_measured_ranks();
   cluster.nodes = 4;
   cluster.ranks_per_node = 1;
-  // 16 KiB in 40 us are all transfer, and of four ranks 1.5 times 16 KiB cross each NIC: 614.4 MB/s.
-  // Of a NIC of 321.2 MB/s TCP leaves 1448 of 1514 bytes, half of that.
+  // 16 KiB in 40 us are all transfer, and of four ranks 1.5 times 16 KiB cross each NIC: 614.4
+  // MB/s. Of a NIC of 321.2 MB/s TCP leaves 1448 of 1514 bytes, half of that.
   const double nic = 614.4e6 / 2 * 1514 / 1448;
   const auto over = [&](double bytes_per_second) {
     CalibratedCluster slow = cluster;
