@@ -110,7 +110,7 @@ class CollectiveLaw {
   int ranks_ = 1;
   AllReduceTable streamed_;       ///< what each of a stream takes; empty: not known
   int table_ranks_ = 0;           ///< ranks the table was measured with; 0: these
-  double over_nics_ = 1;     ///< what its transfers take over a slower NIC
+  double over_nics_ = 1;          ///< what its transfers take over a slower NIC
   Bandwidth table_peak_;          ///< the best bytes / time of both
   MeasuredCollectives measured_;  ///< beside that table, where it is a calibration's
 };

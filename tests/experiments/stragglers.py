@@ -69,7 +69,7 @@ def calibrated(arguments, file):
 
 
 def predicted_over_nic(arguments, calibration):
-    """The length of each strategy's step in ms, and the node whose NICs are said to set the pace."""
+    """Each strategy's step in ms, and the node whose NICs are said to set the pace."""
     file = calibration.with_name('run.json')
     done = subprocess.run(
         [arguments.ddpsim, 'run', arguments.scenario, '--wide', '--json', file,

@@ -98,8 +98,8 @@ std::string nics_text(const CalibratedCluster& cluster, const RankException& exc
 
 std::string why_nic_idles(const CalibratedCluster& cluster, Bandwidth nic) {
   const bool is_table = CollectiveLaw(cluster).name() == std::string("table"),
-             calibrated = is_table && cluster.calibration &&
-                          !cluster.calibration->all_reduce.empty();
+             calibrated =
+                 is_table && cluster.calibration && !cluster.calibration->all_reduce.empty();
   if (is_table && !calibrated)
     return "all-reduces take what was measured; take nic out, or the measured all-reduces";
   if (!calibrated && nic >= cluster.inter_node.bandwidth)
