@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Is every kind of collective predicted? Collectives and messages between real ranks.
 
-On two and on four hosts of tests/links/hosts (needs root), all-gathers, reduce-scatters, broadcasts,
-all-to-alls and messages run among all ranks and among groups, several in a row. In turns, jobs of
-the sizes that `ddpsim calibrate --collectives all` measures and of others run, so that a machine
-whose pace changes does so for both; the others are simulated by a calibration of the former
-(run_collectives.cpp). A quarter of an hour:
+On two and on four hosts of tests/links/hosts (needs root), all-gathers, reduce-scatters,
+broadcasts, all-to-alls and messages run among all ranks and among groups, several in a row. In
+turns, jobs of the sizes that `ddpsim calibrate --collectives all` measures and of others run, so
+that a machine whose pace changes does so for both; the others are simulated by a calibration of the
+former (run_collectives.cpp). A quarter of an hour:
 
     tests/experiments/collectives.py --json tests/experiments/results/collectives.json
 
