@@ -26,8 +26,8 @@ Bytes payload_of(const CollectiveCase& collective);
 program::Job job_of_collectives(const CollectiveCase& collective, int ranks, int count);
 
 /// Runs a job of collectives. How long each took in each group, from the last rank's arrival until
-/// the last rank was done, but for the first, for which threads have yet to wake up. The same on all
-/// ranks. Communicates.
+/// the last rank was done, but for the first, for which threads have yet to wake up. The same on
+/// all ranks. Communicates.
 std::vector<Duration> time_collectives(Backend& backend, const program::Job& job);
 
 }  // namespace ddpsim
