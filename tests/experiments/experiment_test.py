@@ -73,9 +73,10 @@ class Results(unittest.TestCase):
 class KeptResults(unittest.TestCase):
     def test_every_experiment_has_its_results_and_says_where_they_come_from(self):
         self.assertEqual([file.stem for file in RESULTS],
-                         ['comm_hooks', 'described_checks', 'described_cpu', 'h200_steps',
-                          'left_out', 'other_devices', 'own_loops', 'single_operations', 'speed',
-                          'strategies', 'timm_steps', 'torch_comparison', 'tuned_torch'])
+                         ['collectives', 'comm_hooks', 'described_checks', 'described_cpu',
+                          'h200_steps', 'left_out', 'other_devices', 'own_loops',
+                          'single_operations', 'speed', 'strategies', 'timm_steps',
+                          'torch_comparison', 'tuned_torch'])
         for file in RESULTS:
             document = json.loads(file.read_text())
             self.assertEqual(document['format'], experiment.FORMAT)
