@@ -17,7 +17,7 @@ struct GpuModule {
   std::unique_ptr<Gpu> (*make)(int device, std::chrono::milliseconds timeout);
 };
 
-// The rest of backend/nccl/ needs no CUDA and is part of the program. These load the module when
+// All but device/cuda/calls needs no CUDA and is part of the program. These load the module when
 // they are first called.
 
 /// GPUs this process may use. Throws DeviceError where CUDA cannot be used: no module, no driver,
