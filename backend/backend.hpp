@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "model/program/job.hpp"
-#include "model/timeline/timeline.hpp"
+#include "model/timeline/task_times.hpp"
 #include "model/workload/optimizer.hpp"
 #include "model/workload/workload.hpp"
 

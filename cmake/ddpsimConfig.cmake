@@ -1,5 +1,5 @@
 # find_package(ddpsim): the libraries as ddpsim::model, ddpsim::sim, ddpsim::scenarios,
-# ddpsim::backend and each room by itself (ddpsim::model_schedule); ddpsim::plugin for hooks of
+# ddpsim::backend and each room by itself (ddpsim::model_program); ddpsim::plugin for hooks of
 # one's own; and the program, ddpsim::ddpsim.
 include(CMakeFindDependencyMacro)
 set(ddpsim_module_path ${CMAKE_MODULE_PATH})

@@ -6,7 +6,7 @@ file(GLOB shared_headers CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/backend/*.hpp ${PROJECT_SOURCE_DIR}/backend/job/module_file.hpp
   ${PROJECT_SOURCE_DIR}/backend/device/cuda/gpu.hpp
   ${PROJECT_SOURCE_DIR}/backend/device/cuda/gpu_module.hpp
-  ${PROJECT_SOURCE_DIR}/model/base/*.hpp ${PROJECT_SOURCE_DIR}/model/schedule/*.hpp
+  ${PROJECT_SOURCE_DIR}/model/base/*.hpp ${PROJECT_SOURCE_DIR}/model/program/*.hpp
   ${PROJECT_SOURCE_DIR}/model/workload/*.hpp)
 set(shared "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
 foreach(header IN LISTS shared_headers)

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "backend/job/rank_clock.hpp"
-#include "model/timeline/timeline.hpp"
+#include "model/timeline/task_times.hpp"
 
 namespace ddpsim {
 

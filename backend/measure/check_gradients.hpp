@@ -40,7 +40,7 @@ struct ExpectedGradients {
   int divisor = 0;          ///< what the step divided sums by; 0: all ranks
 };
 
-/// Runs a step without communication, in which parameters have to stay as they are, and averages,
+/// Runs a job without communication, in which parameters have to stay as they are, and averages,
 /// in double, what each rank computed. Communicates.
 GradientReference reference_gradients(Backend& backend, const Workload& workload,
                                       const program::Job& none, int micro_batches);

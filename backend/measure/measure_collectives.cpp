@@ -32,10 +32,13 @@ class Writer {
       : collective_(collective), count_(count) {
     job_.labels = {"", "from", "to"};
     job_.streams = {{.name = "host"}, {.name = "communication", .beside = true}};
-    job_.works.push_back({.operation = collective.operation,
-                          .payload = payload_of(collective),
-                          .group = collective.ranks == ranks ? 0 : collective.ranks});
-    job_.works.push_back({.operation = Operation::wait, .launches = 0});
+    Work& work = job_.works.emplace_back();
+    work.operation = collective.operation;
+    work.payload = payload_of(collective);
+    work.group = collective.ranks == ranks ? 0 : collective.ranks;
+    Work& wait = job_.works.emplace_back();
+    wait.operation = Operation::wait;
+    wait.launches = 0;
     job_.communicators = {{.name = "groups"}};
     add_groups(ranks);
     add_buffers();

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "backend/backend.hpp"
-#include "model/schedule/operation.hpp"
+#include "model/program/operation.hpp"
 
 namespace ddpsim {
 

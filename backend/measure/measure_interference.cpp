@@ -5,13 +5,14 @@
 #include "backend/measure/measure_step.hpp"
 #include "backend/measure/samples.hpp"
 #include "backend/measure/steal.hpp"
-#include "model/schedule/variants.hpp"
+#include "model/base/index.hpp"
+#include "model/program/variants.hpp"
 
 namespace ddpsim {
 
-MeasureInterference::MeasureInterference(Backend& backend, const Schedule& step, JobOf job_of,
+MeasureInterference::MeasureInterference(Backend& backend, const program::Job& step,
                                          Settings settings)
-    : backend_(backend), step_(step), job_of_(std::move(job_of)), settings_(std::move(settings)) {}
+    : backend_(backend), step_(step), settings_(std::move(settings)) {}
 
 std::optional<MeasuredInterference> MeasureInterference::beside(Bytes size, bool one_by_one,
                                                                 Duration idle) {
@@ -22,9 +23,8 @@ std::optional<MeasuredInterference> MeasureInterference::beside(Bytes size, bool
   // Some twenty all-reduces, or three steps.
   const int many = 3 + static_cast<int>(20 * in_seconds(idle + pause) / settings_.step_seconds);
   if (many * settings_.step_seconds > 3 * in_seconds(settings_.patience)) return std::nullopt;
-  const Schedule alone = repeated(without_communication(step_), many);
-  if (!measure_rounds(job_of_(alone), job_of_(with_background(alone, size, pause)), size, pause))
-    return std::nullopt;
+  const program::Job alone = repeated(without_communication(step_), many);
+  if (!measure_rounds(alone, with_background(alone, size, pause), size, pause)) return std::nullopt;
   // Where the stream of all-reduces began late or ran dry now and then, the slowdown is scaled to
   // the time in which all-reduces were under way.
   const double busy = in_seconds(middle([](const Round& round) { return round.met; })) /
@@ -59,8 +59,8 @@ bool MeasureInterference::measure_rounds(const program::Job& alone, const progra
 MeasureInterference::Round MeasureInterference::measure_round(const program::Job& alone,
                                                               const program::Job& beside,
                                                               Duration pause) {
-  const auto run_undisturbed = [&](const program::Job& job) {
-    return undisturbed(backend_, [&] { return backend_.run(job); });
+  const auto run_undisturbed = [&](const program::Job& step) {
+    return undisturbed(backend_, [&] { return backend_.run(step); });
   };
   const RankRun before = run_undisturbed(alone);
   const RankRun run = run_undisturbed(beside);
@@ -82,12 +82,12 @@ MeasureInterference::Round MeasureInterference::measure_round(const program::Job
 }
 
 /// How long the kernels of a run took, by kind, all ranks together.
-MeasureInterference::ByKind MeasureInterference::by_kind(const program::Job& job,
+MeasureInterference::ByKind MeasureInterference::by_kind(const program::Job& step,
                                                          const RankRun& run) {
-  const program::Program& program = job.programs[job.program_of[at(backend_.rank())]];
+  const program::Program& program = step.programs[step.program_of[at(backend_.rank())]];
   ByKind mine;
   for (std::size_t i = 0; i < run.times.size(); ++i)
-    if (const auto work = measured_as(job.works[program.tasks[i].work]))
+    if (const auto work = measured_as(step.works[program.tasks[i].work]))
       (work->gemm ? mine.arithmetic : mine.memory) += run.times[i].end - run.times[i].start;
   return {sum_of(gathered(backend_, {mine.arithmetic})), sum_of(gathered(backend_, {mine.memory}))};
 }

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "backend/backend.hpp"
-#include "backend/measure/job_of.hpp"
 #include "model/cost/calibration.hpp"
 
 namespace ddpsim {
@@ -26,7 +25,7 @@ class MeasureInterference {
   };
 
   /// `step` does not communicate. All must outlive this object.
-  MeasureInterference(Backend& backend, const Schedule& step, JobOf job_of, Settings settings);
+  MeasureInterference(Backend& backend, const program::Job& step, Settings settings);
 
   /// Beside all-reduces of this size, which take `idle` when the ranks are idle and run one after
   /// the other or, if `one_by_one`, with pauses. Nothing where too little of it was met, or it
@@ -56,13 +55,12 @@ class MeasureInterference {
                       Duration pause);
   Round measure_round(const program::Job& alone, const program::Job& beside, Duration pause);
   MeasuredInterference result(Bytes size, Duration idle, double busy) const;
-  ByKind by_kind(const program::Job& job, const RankRun& run);
+  ByKind by_kind(const program::Job& step, const RankRun& run);
   template <typename Pick>
   Duration middle(Pick pick) const;
 
   Backend& backend_;
-  const Schedule& step_;
-  JobOf job_of_;
+  const program::Job& step_;
   Settings settings_;
   Duration allowed_ = Duration::max();
   bool stopped_ = false;

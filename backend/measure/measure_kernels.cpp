@@ -4,53 +4,48 @@
 #include <set>
 #include <span>
 #include <stdexcept>
-#include <variant>
 
 #include "backend/measure/measure_step.hpp"
 #include "backend/measure/steal.hpp"
 #include "model/cost/calibration_fit.hpp"
-#include "model/schedule/variants.hpp"
+#include "model/program/variants.hpp"
 
 namespace ddpsim {
 namespace {
 
-/// Calls `each` with every rank that was measured.
-template <typename Each>
-void each_rank(const program::Job& job, const JobTimeline& timeline, Each each) {
-  for (std::size_t rank = 0; rank < timeline.classes.size(); ++rank)
-    each(RankOfJob(job, timeline, rank));
+/// Calls for each task of each rank of a run, with what was measured of it.
+template <typename Call>
+void for_each_task(const program::Job& job, const JobTimeline& timeline, Call call) {
+  for (std::size_t rank = 0; rank < timeline.class_of.size(); ++rank) {
+    const RankOfJob of(job, timeline, rank);
+    for (std::size_t i = 0; i < of.times.size(); ++i)
+      call(of.program.tasks[i], of.times[i].end - of.times[i].start);
+  }
 }
 
-/// [deed] Do all ranks do it?
-std::vector<bool> done_by_all(const program::Job& job) {
-  std::vector<std::size_t> programs(job.known_deeds() + job.own.deeds.size(), 0);
-  for (const program::Program& program : job.programs) {
-    std::vector<bool> seen(programs.size(), false);
-    for (const program::Task& task : program.tasks)
-      if (!seen[task.deed]) {
-        seen[task.deed] = true;
-        ++programs[task.deed];
-      }
+/// [rank] Time that the host and its kernels compute, by all ranks: what one of them owns says
+/// nothing of which is slow.
+std::vector<Duration> computing(const program::Job& job, const JobTimeline& timeline) {
+  const std::vector<bool> of_all = program::deeds_of_all(job);
+  std::vector<Duration> sums(timeline.class_of.size());
+  for (std::size_t rank = 0; rank < sums.size(); ++rank) {
+    const RankOfJob of(job, timeline, rank);
+    for (std::size_t i = 0; i < of.times.size(); ++i) {
+      const Operation operation = job.works[of.program.tasks[i].work].operation;
+      const bool waits = operation == Operation::wait || operation == Operation::meet ||
+                         operation == Operation::pause;
+      if (!is_collective(operation) && !waits && of_all[of.program.tasks[i].deed])
+        sums[rank] += of.times[i].end - of.times[i].start;
+    }
   }
-  std::vector<bool> by_all;
-  for (const std::size_t count : programs) by_all.push_back(count == job.programs.size());
-  return by_all;
+  return sums;
 }
 
-/// Time that the host and its kernels compute, by all ranks: what one of them owns says nothing of
-/// which is slow.
-Duration computing(const RankOfJob& rank, const std::vector<bool>& by_all) {
-  Duration sum{};
-  for (std::size_t i = 0; i < rank.times.size(); ++i) {
-    const program::Task& task = rank.program.tasks[i];
-    const program::Action& action = rank.action_of(task);
-    const bool waits = std::holds_alternative<program::Wait>(action) ||
-                       std::holds_alternative<program::Meet>(action) ||
-                       std::holds_alternative<program::Pause>(action);
-    if (program::communicator_of(action) == nobody && !waits && by_all[task.deed])
-      sum += rank.times[i].end - rank.times[i].start;
-  }
-  return sum;
+/// Does a comm hook compute beside the backward pass: behind a collective that is issued there?
+bool computes_aside(const program::Job& job) {
+  return std::ranges::any_of(job.works, [](const Work& work) {
+    return work.aside && work.operation != Operation::synchronize;
+  });
 }
 
 /// [work of the job] as a calibration knows it.
@@ -58,17 +53,6 @@ std::vector<std::optional<Work>> measured_works(const program::Job& job) {
   std::vector<std::optional<Work>> works;
   for (const Work& work : job.works) works.push_back(measured_as(work));
   return works;
-}
-
-/// Calls `each` with every task of a rank that a calibration measures, its work and its time.
-template <typename Each>
-void each_measured(const RankOfJob& rank, const std::vector<std::optional<Work>>& works,
-                   Each each) {
-  for (std::size_t i = 0; i < rank.times.size(); ++i) {
-    const program::Task& task = rank.program.tasks[i];
-    if (works[task.work] && !rank.is_part_of_another(task))
-      each(task, *works[task.work], rank.times[i].end - rank.times[i].start);
-  }
 }
 
 double median(std::vector<double> values) {
@@ -79,12 +63,11 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-MeasureKernels::MeasureKernels(Backend& backend, const std::vector<Schedule>& steps,
-                               const JobOf& job_of)
-    : backend_(backend), job_of_(job_of) {
-  for (const Schedule& step : steps) {
+MeasureKernels::MeasureKernels(Backend& backend, const std::vector<program::Job>& steps)
+    : backend_(backend) {
+  for (const program::Job& step : steps) {
     const bool hooked = backend.synchronous() && computes_aside(step);
-    (hooked ? hooked_ : plain_).runs.push_back({&step, job_of(without_communication(step))});
+    (hooked ? hooked_ : plain_).runs.push_back({&step, without_communication(step)});
   }
   if (plain_.runs.empty() || plain_.runs.front().step != &steps.front())
     throw std::invalid_argument("the first step must not communicate");
@@ -99,10 +82,10 @@ void MeasureKernels::run_plain(bool counts) {
 void MeasureKernels::run_hooked(const std::vector<AllReduceCost>& all_reduces, bool counts) {
   const auto law = fit_all_reduce(all_reduces);
   for (Run& each : hooked_.runs)
-    if (!each.step->hook_state.empty() && each.timelines.empty())
-      each.executed = job_of_(with_pauses(*each.step, [&](const Work& work) {
+    if (!each.step->hook.empty() && each.timelines.empty())
+      each.executed = with_pauses(*each.step, [&](const Work& work) {
         return law ? law->time(0, work.payload) : Duration::zero();
-      }));
+      });
   RunOptions by_processor;
   by_processor.by_processor = true;
   run(hooked_, by_processor, counts);
@@ -110,16 +93,17 @@ void MeasureKernels::run_hooked(const std::vector<AllReduceCost>& all_reduces, b
 
 void MeasureKernels::run(Measured& measured, const RunOptions& how, bool counts) {
   for (Run& each : measured.runs) {
+    const program::Job& step = each.executed;
     JobTimeline timeline =
         undisturbed(backend_, [&] { return measure_step(backend_, each.executed, how); });
     if (!counts) continue;
-    const auto works = measured_works(each.executed);
-    each_rank(each.executed, timeline, [&](const RankOfJob& rank) {
-      each_measured(rank, works, [&](const program::Task&, const Work& work, Duration time) {
-        const std::uint32_t number = measured.works.add(work);
-        if (number == measured.samples.size()) measured.samples.emplace_back();
-        measured.samples[number].push_back(time);
-      });
+    const auto works = measured_works(step);
+    for_each_task(step, timeline, [&](const program::Task& task, Duration time) {
+      const std::optional<Work>& work = works[task.work];
+      if (!work) return;
+      const std::uint32_t number = measured.works.add(*work);
+      if (number == measured.samples.size()) measured.samples.emplace_back();
+      measured.samples[number].push_back(time);
     });
     each.timelines.push_back(std::move(timeline));
   }
@@ -128,10 +112,8 @@ void MeasureKernels::run(Measured& measured, const RunOptions& how, bool counts)
 double MeasureKernels::computing_first(const Measured& measured) {
   std::vector<double> all;
   const Run& first = measured.runs.front();
-  const std::vector<bool> by_all = done_by_all(first.executed);
   for (const JobTimeline& timeline : first.timelines)
-    each_rank(first.executed, timeline,
-              [&](const RankOfJob& rank) { all.push_back(in_seconds(computing(rank, by_all))); });
+    for (const Duration each : computing(first.executed, timeline)) all.push_back(in_seconds(each));
   return all.empty() ? 0 : median(std::move(all));
 }
 
@@ -177,16 +159,18 @@ std::map<Operation, double> MeasureKernels::over_medians(const Measured& measure
   for (const Run& run : measured.runs) {
     const auto works = measured_works(run.executed);
     for (const JobTimeline& timeline : run.timelines)
-      each_rank(run.executed, timeline, [&](const RankOfJob& rank) {
+      for (std::size_t rank = 0; rank < timeline.class_of.size(); ++rank) {
+        const RankOfJob of(run.executed, timeline, rank);
         std::map<Operation, std::pair<double, double>> sums;  // as measured, of medians
-        each_measured(rank, works, [&](const program::Task&, const Work& work, Duration time) {
-          auto& [taken, usual] = sums[work.operation];
-          taken += in_seconds(time);
-          usual += medians.at(work);
-        });
+        for (std::size_t i = 0; i < of.times.size(); ++i)
+          if (const auto& work = works[of.program.tasks[i].work]) {
+            auto& [taken, usual] = sums[work->operation];
+            taken += in_seconds(of.times[i].end - of.times[i].start);
+            usual += medians.at(*work);
+          }
         for (const auto& [operation, sum] : sums)
           if (sum.second > 0) ratios[operation].push_back(sum.first / sum.second);
-      });
+      }
   }
   std::map<Operation, double> factors;
   for (auto& [operation, values] : ratios)
@@ -195,7 +179,7 @@ std::map<Operation, double> MeasureKernels::over_medians(const Measured& measure
   return factors;
 }
 
-double MeasureKernels::backward_beside(const std::optional<std::string>& hook_state) const {
+double MeasureKernels::backward_beside(const std::optional<std::string>& hook) const {
   std::unordered_map<Work, std::pair<double, int>, WorkHash> alone;  // sum and number
   // Calls for each backward kernel of a run, in the micro-batches that have a hook's tasks or in
   // all.
@@ -203,16 +187,14 @@ double MeasureKernels::backward_beside(const std::optional<std::string>& hook_st
     std::set<int> hooked;  // micro-batches
     for (const program::Program& program : run.executed.programs)
       for (const program::Task& task : program.tasks)
-        if (run.executed.deed_of(task).origin.purpose == program::Purpose::hook)
-          hooked.insert(task.micro_batch);
+        if (run.executed.deed_of(task).origin.label != 0) hooked.insert(task.micro_batch);
     const auto works = measured_works(run.executed);
     for (const JobTimeline& timeline : run.timelines)
-      each_rank(run.executed, timeline, [&](const RankOfJob& rank) {
-        each_measured(rank, works, [&](const program::Task& task, const Work& work, Duration time) {
-          if (operation_of(run.executed, task) != Operation::backward) return;
-          if (only_hooked && hooked.count(task.micro_batch) == 0) return;
-          call(work, in_seconds(time));
-        });
+      for_each_task(run.executed, timeline, [&](const program::Task& task, Duration time) {
+        const bool is_backward = run.executed.works[task.work].operation == Operation::backward;
+        if (!is_backward || !works[task.work]) return;
+        if (only_hooked && !hooked.contains(task.micro_batch)) return;
+        call(*works[task.work], in_seconds(time));
       });
   };
   if (hooked_.runs.empty()) return 1;
@@ -222,7 +204,7 @@ double MeasureKernels::backward_beside(const std::optional<std::string>& hook_st
   });
   double beside = 0, expected = 0;
   for (const Run& run : std::span(hooked_.runs).subspan(1)) {
-    if (hook_state && run.step->hook_state != *hook_state) continue;
+    if (hook && run.step->hook != *hook) continue;
     each_backward(run, true, [&](const Work& work, double time) {
       const auto& [sum, count] = alone.at(work);
       beside += time;
@@ -234,18 +216,15 @@ double MeasureKernels::backward_beside(const std::optional<std::string>& hook_st
 
 double MeasureKernels::slowest_rank() const {
   std::vector<double> slowest;
-  for (const Run& run : plain_.runs) {
-    const std::vector<bool> by_all = done_by_all(run.executed);
+  for (const Run& run : plain_.runs)
     for (const JobTimeline& timeline : run.timelines) {
       double most = 0, sum = 0;
-      each_rank(run.executed, timeline, [&](const RankOfJob& rank) {
-        const double mine = in_seconds(computing(rank, by_all));
-        most = std::max(most, mine);
-        sum += mine;
-      });
-      if (sum > 0) slowest.push_back(most * static_cast<double>(timeline.classes.size()) / sum);
+      for (const Duration each : computing(run.executed, timeline)) {
+        most = std::max(most, in_seconds(each));
+        sum += in_seconds(each);
+      }
+      if (sum > 0) slowest.push_back(most * static_cast<double>(timeline.class_of.size()) / sum);
     }
-  }
   return slowest.empty() ? 1 : std::max(1.0, median(std::move(slowest)));
 }
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "backend/backend.hpp"
-#include "backend/measure/job_of.hpp"
 #include "backend/measure/samples.hpp"
 #include "model/cost/calibration.hpp"
 #include "model/timeline/job_timeline.hpp"
@@ -28,7 +27,7 @@ namespace ddpsim {
 class MeasureKernels {
  public:
   /// The first of `steps` does not communicate; all must outlive this object.
-  MeasureKernels(Backend& backend, const std::vector<Schedule>& steps, const JobOf& job_of);
+  MeasureKernels(Backend& backend, const std::vector<program::Job>& steps);
 
   bool has_hooked() const { return !hooked_.runs.empty(); }
   /// Each of the steps once; it only warms up if it does not count.
@@ -41,9 +40,8 @@ class MeasureKernels {
 
   /// How much longer backward takes in the micro-batches in which a comm hook computes than in
   /// those of the first step: what counted so far. 1 if the hook computes nothing beside the
-  /// backward pass. `hook_state`: of the steps with this one (Schedule::hook_state). None: of all
-  /// hooks.
-  double backward_beside(const std::optional<std::string>& hook_state) const;
+  /// backward pass. `hook`: of the steps with this one (Job::hook). None: of all of them.
+  double backward_beside(const std::optional<std::string>& hook) const;
 
   /// Tasks, factors, slowest_rank and backward_beside_hook of what counted so far, in place of what
   /// the calibration has. Work that is in plain steps as well has its time from them.
@@ -52,7 +50,7 @@ class MeasureKernels {
  private:
   /// A step as it is run, and what came out.
   struct Run {
-    const Schedule* step = nullptr;
+    const program::Job* step = nullptr;
     program::Job executed;  ///< without communication
     std::vector<JobTimeline> timelines{};
   };
@@ -72,7 +70,6 @@ class MeasureKernels {
   double slowest_rank() const;
 
   Backend& backend_;
-  JobOf job_of_;
   Measured plain_, hooked_;
 };
 

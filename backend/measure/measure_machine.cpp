@@ -46,12 +46,11 @@ class Shares {
 
 class Measurement {
  public:
-  Measurement(Backend& backend, const Workload& workload, const std::vector<Schedule>& steps,
-              const JobOf& job_of, const MeasureOptions& options, const Watch& watch)
+  Measurement(Backend& backend, const Workload& workload, const std::vector<program::Job>& steps,
+              const MeasureOptions& options, const Watch& watch)
       : backend_(backend),
-        kernels_(backend, steps, job_of),
+        kernels_(backend, steps),
         steps_(steps),
-        job_of_(job_of),
         options_(options),
         watch_(watch),
         result_(provenance_of(backend, workload)) {}
@@ -100,24 +99,22 @@ class Measurement {
   /// What the host pays to issue a collective, in steps that really communicate, and for a hook.
   bool launches() {
     std::vector<Duration> hooks, collectives, kernels;
-    for (const Schedule& step : steps_) {
-      const program::Job job = job_of_(step);
+    for (const program::Job& step : steps_) {
       for (int round = 0; round < 3; ++round) {
         if (!go_on("launch cost", 0.25)) return false;
         const JobTimeline timeline =
-            undisturbed(backend_, [&] { return measure_step(backend_, job); });
+            undisturbed(backend_, [&] { return measure_step(backend_, step); });
         if (round == 0) continue;
-        for (std::size_t r = 0; r < timeline.classes.size(); ++r) {
-          const RankOfJob rank(job, timeline, r);
-          for (std::size_t i = 0; i < rank.times.size(); ++i) {
-            const program::Task& task = rank.program.tasks[i];
-            if (rank.is_part_of_another(task)) continue;
-            const Operation operation = operation_of(job, task);
-            const Duration host = rank.times[i].enqueued - rank.times[i].issued;
-            if (operation == Operation::hook) hooks.push_back(host);
-            if (operation == Operation::all_reduce) collectives.push_back(host);
-            if (task.stream != 0 && !job.streams[task.stream].beside && is_kernel(operation))
-              kernels.push_back(host / job.works[task.work].launches);
+        for (std::size_t rank = 0; rank < timeline.class_of.size(); ++rank) {
+          const RankOfJob of(step, timeline, rank);
+          for (std::size_t i = 0; i < of.times.size(); ++i) {
+            const program::Task& task = of.program.tasks[i];
+            const Work& work = step.works[task.work];
+            const Duration host = of.times[i].enqueued - of.times[i].issued;
+            if (work.operation == Operation::hook) hooks.push_back(host);
+            if (work.operation == Operation::all_reduce) collectives.push_back(host);
+            if (task.stream != 0 && !step.streams[task.stream].beside && is_kernel(work.operation))
+              kernels.push_back(host / work.launches);
           }
         }
       }
@@ -229,7 +226,7 @@ class Measurement {
   bool interference() {
     if (backend_.link_ranks() == 1 || result_.all_reduce.empty()) return true;
     MeasureInterference measure(
-        backend_, steps_.front(), job_of_,
+        backend_, steps_.front(),
         {options_.repeats, options_.patience, kernels_.computing_first(), [this](Bytes size) {
            return go_on(fmt::format("interference with {}", to_string(size)), 0.9);
          }});
@@ -283,8 +280,7 @@ class Measurement {
 
   Backend& backend_;
   MeasureKernels kernels_;
-  const std::vector<Schedule>& steps_;
-  const JobOf& job_of_;
+  const std::vector<program::Job>& steps_;
   const MeasureOptions& options_;
   const Watch& watch_;
   const Clock::time_point begun_ = Clock::now();
@@ -309,9 +305,9 @@ Calibration provenance_of(Backend& backend, const Workload& workload) {
 }
 
 Calibration measure_machine(Backend& backend, const Workload& workload,
-                            const std::vector<Schedule>& steps, const JobOf& job_of,
-                            const MeasureOptions& options, const Watch& watch) {
-  return Measurement(backend, workload, steps, job_of, options, watch).run();
+                            const std::vector<program::Job>& steps, const MeasureOptions& options,
+                            const Watch& watch) {
+  return Measurement(backend, workload, steps, options, watch).run();
 }
 
 }  // namespace ddpsim

@@ -51,12 +51,11 @@ Calibration provenance_of(Backend& backend, const Workload& workload);
 ///                    over the step alone, and the all-reduces over theirs alone; six sizes, of
 ///                    which those below 64 KiB (on synchronous devices alone) pause between two
 ///
-/// `steps` are schedules of `workload`, which backends that run jobs run as those that `job_of`
-/// makes; the first must not communicate. Every rank gets all the
-/// result; what the watch stopped half way is left out, and `complete` is false. Kernels a workload
-/// profile gives times for are not measured. Communicates.
+/// `steps` are jobs of `workload`; the first must not communicate. Every rank gets all the result;
+/// what the watch stopped half way is left out, and `complete` is false. Kernels a workload profile
+/// gives times for are not measured. Communicates.
 Calibration measure_machine(Backend& backend, const Workload& workload,
-                            const std::vector<Schedule>& steps, const JobOf& job_of,
-                            const MeasureOptions& options, const Watch& watch);
+                            const std::vector<program::Job>& steps, const MeasureOptions& options,
+                            const Watch& watch);
 
 }  // namespace ddpsim

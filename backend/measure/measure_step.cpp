@@ -9,7 +9,6 @@
 
 #include "backend/device_error.hpp"
 #include "model/program/fingerprint.hpp"
-#include "model/schedule/fingerprint.hpp"
 
 namespace ddpsim {
 namespace {
@@ -28,8 +27,8 @@ void check_executed(Backend& backend, std::uint64_t wanted, std::uint64_t execut
     for (const std::uint64_t each : theirs)
       if (each != first.front())
         throw DeviceError(fmt::format(
-            "the ranks disagree on what they execute: the schedule of rank 0 is {}, rank {} has {}",
-            fingerprint_text(first.front()), rank, fingerprint_text(each)));
+            "the ranks disagree on what they execute: the job of rank 0 is {}, rank {} has {}",
+            program::fingerprint_text(first.front()), rank, program::fingerprint_text(each)));
   }
 }
 
@@ -39,12 +38,12 @@ JobTimeline timeline_of(Backend& backend, const program::Job& job,
   JobTimeline timeline;
   timeline.measured = true;
   for (const auto& bytes : backend.gather(std::as_bytes(std::span(mine)))) {
-    const std::size_t rank = timeline.classes.size();
-    const program::Program& program = job.programs[job.program_of.at(rank)];
-    if (bytes.size() != program.tasks.size() * sizeof(TaskTimes))
+    const auto rank = static_cast<std::uint32_t>(timeline.classes.size());
+    const std::size_t tasks = job.programs.at(job.program_of.at(rank)).tasks.size();
+    if (bytes.size() != tasks * sizeof(TaskTimes))
       throw DeviceError("the ranks ran different jobs");
-    auto& times = timeline.classes.emplace_back(program.tasks.size());
-    timeline.class_of.push_back(static_cast<std::uint32_t>(rank));
+    auto& times = timeline.classes.emplace_back(tasks);
+    timeline.class_of.push_back(rank);
     if (!bytes.empty()) std::memcpy(times.data(), bytes.data(), bytes.size());
     for (const TaskTimes& at : times) timeline.end = std::max(timeline.end, at.end);
   }

@@ -5,9 +5,10 @@
 
 namespace ddpsim {
 
-/// One step on every rank, as one timeline: its zero is the common start. Every rank gets all of
-/// it. `sent`, if given: what this rank sent. Throws DeviceError on every rank if one of them was
-/// given, or executed, another step: their fingerprints are compared.
+/// One job on every rank, as one timeline: its zero is the common start, its classes are the ranks
+/// that run (in loopback fewer than the job has). Every rank gets all of it. `sent`, if given: what
+/// this rank sent. Throws DeviceError on every rank if one of them was given, or executed, another
+/// one: their fingerprints are compared.
 JobTimeline measure_step(Backend& backend, const program::Job& job, const RunOptions& options = {},
                          std::optional<Sent>* sent = nullptr);
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/cluster/cluster.hpp"
-#include "model/schedule/work.hpp"
+#include "model/program/work.hpp"
 
 namespace ddpsim {
 

@@ -178,8 +178,9 @@ Collective kind_of(Operation operation) {
 /// bus. At least 1.
 double over_slow_nics(const CalibratedCluster& given, const Link& measured) {
   if (!given.calibration || given.calibration->all_reduce.empty() || given.nodes == 1) return 1;
-  const double reached =
-      known_bandwidth({.all_reduce = measured.all_reduce}, measured.table_ranks).bytes_per_second;
+  Link known;
+  known.all_reduce = measured.all_reduce;
+  const double reached = known_bandwidth(known, measured.table_ranks).bytes_per_second;
   double slowest = reached;
   for (const RankException& exception : given.exceptions)
     if (exception.nic)

@@ -318,8 +318,8 @@ CollectiveCost CostModel::among(const Work& work) const {
   return node.of(work.operation, work.payload, work.group);
 }
 
-Costs price(const Schedule& schedule, const CalibratedCluster& cluster) {
-  return CostModel(cluster).price(schedule);
+Costs price(const program::Job& job, const CalibratedCluster& cluster) {
+  return CostModel(cluster).price(job.works, job.passes);
 }
 
 }  // namespace ddpsim

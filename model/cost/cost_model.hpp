@@ -29,11 +29,10 @@ class CostModel {
   /// it; counts where no calibration has measured how much later the slowest rank is.
   explicit CostModel(const CalibratedCluster& cluster, double step_spread = 0);
 
-  /// How long pieces of work take on a typical rank: those of a schedule, or of a job. Some prices
+  /// How long pieces of work take on a typical rank: those of a job. Some prices
   /// are shares of what the passes (indices into `works`) take in all.
   /// Throws std::invalid_argument if the device cannot do some of it.
   Costs price(const std::vector<Work>& works, const Passes& passes) const;
-  Costs price(const Schedule& schedule) const { return price(schedule.works, schedule.passes); }
 
   /// An all-reduce of a bucket.
   CollectiveCost all_reduce(Bytes size) const { return collective.all_reduce(size); }
@@ -122,7 +121,7 @@ enum class SkewSource : std::uint8_t {
 SkewSource skew_source(const CalibratedCluster& cluster, double step_spread);
 std::string_view name_of(SkewSource source);
 
-/// How long a schedule's work takes on a cluster, by its laws or its calibration.
-Costs price(const Schedule& schedule, const CalibratedCluster& cluster);
+/// How long a job's work takes on a cluster, by its laws or its calibration.
+Costs price(const program::Job& job, const CalibratedCluster& cluster);
 
 }  // namespace ddpsim

@@ -22,46 +22,4 @@ Costs slowed_down(const std::vector<Work>& works, bool synchronous, Costs costs,
   return costs;
 }
 
-std::size_t kernel_at(const Schedule& schedule, const Costs& costs, double at, std::size_t begin,
-                      std::size_t end) {
-  const auto computes = [&](const Task& task) {
-    return is_training(task.operation) && costs.of(task).work > Duration::zero();
-  };
-  Duration all{}, so_far{};
-  for (std::size_t t = begin; t < end; ++t)
-    if (computes(schedule.tasks[t])) all += costs.of(schedule.tasks[t]).work;
-  const Duration until = scaled(all, at);
-  std::size_t kernel = end;
-  for (std::size_t t = begin; t < end && (kernel == end || so_far < until); ++t) {
-    if (!computes(schedule.tasks[t])) continue;
-    kernel = t;
-    so_far += costs.of(schedule.tasks[t]).work;
-  }
-  return kernel;
-}
-
-void add_pause(Schedule& schedule, Costs& costs, Duration pause, double at, std::size_t begin,
-               std::size_t end) {
-  const std::size_t kernel = kernel_at(schedule, costs, at, begin, end);
-  if (kernel == end) return;
-  Task& paused = schedule.tasks[kernel];
-  Work work = schedule.work_of(paused);
-  WorkCost cost = costs.of(paused);
-  work.host += pause;
-  cost.host += pause;
-  cost.first_launch += pause;
-  paused.work = static_cast<std::uint32_t>(schedule.works.size());
-  schedule.works.push_back(work);
-  costs.works.push_back(cost);
-}
-
-double total_seconds(const Schedule& schedule, const Costs& costs) {
-  std::vector<std::uint32_t> uses(costs.works.size());
-  for (const Task& task : schedule.tasks) ++uses[task.work];
-  double seconds = 0;
-  for (std::size_t w = 0; w < uses.size(); ++w)
-    seconds += uses[w] * (in_seconds(costs.works[w].host) + in_seconds(costs.works[w].work));
-  return seconds;
-}
-
 }  // namespace ddpsim

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "model/cost/interference.hpp"
-#include "model/schedule/schedule.hpp"
+#include "model/program/job.hpp"
 
 namespace ddpsim {
 
@@ -23,29 +23,15 @@ struct WorkCost {
   Duration take_up{};         ///< from being enqueued to being taken up by an idle stream
 };
 
-/// How long a schedule's work takes: an entry for each piece.
+/// How long a job's work takes: an entry for each piece.
 struct Costs {
-  std::vector<WorkCost> works;  ///< [Schedule::works]
+  std::vector<WorkCost> works;  ///< [Job::works]
 
-  const WorkCost& of(const Task& task) const { return works[task.work]; }
+  const WorkCost& of(const program::Task& task) const { return works[task.work]; }
 };
 
 /// The costs of a rank that computes slower by `factor`: its kernels and all its host computes, but
 /// not its launches, its copies to and from the host, or what its communication threads do.
 Costs slowed_down(const std::vector<Work>& works, bool synchronous, Costs costs, double factor);
-
-/// The kernel by which the share `at` of what the network and its optimizer compute in the tasks
-/// [begin, end) is enqueued: with 0 the first, with 1 the last; `end` if they compute nothing.
-std::size_t kernel_at(const Schedule& schedule, const Costs& costs, double at, std::size_t begin,
-                      std::size_t end);
-
-/// The host stands still for `pause` before it enqueues that kernel, which becomes a piece of work
-/// of its own, of which the pause is a part of the host's time.
-void add_pause(Schedule& schedule, Costs& costs, Duration pause, double at, std::size_t begin,
-               std::size_t end);
-
-/// The sum of all tasks' host and work times, in seconds: what a step cannot be shorter than, on
-/// one stream, and far beyond which its length never is.
-double total_seconds(const Schedule& schedule, const Costs& costs);
 
 }  // namespace ddpsim

@@ -28,36 +28,35 @@ class BufferBroadcast {
  private:
   void begin(std::size_t group) {
     const StepWorks::BufferWorks& buffers = step_.works.buffers[group];
-    writer_.kernel_task(Operation::concatenate, buffers.flatten).kernel = index_of(group);
-    const std::int32_t flat =
-        writer_.input_of(Message::buffers, buffers.size, writer_.last_kernel, nobody);
-    Task& broadcast = writer_.add(Operation::broadcast, Stream::communication,
-                                  writer_.number_of(buffers.broadcast));
-    broadcast.kernel = index_of(group);
+    const program::Operands from = writer_.memory.list({step_.memory.module_buffers(group)});
+    const program::Operands to = writer_.memory.list({step_.memory.flat_buffers(group)});
+    writer_.kernel_task(Operation::concatenate, buffers.flatten,
+                        program::Pack{.to = to, .from = from}, {.kernel = index_of(group)});
+    StepWriter::Sending sending;
+    sending.work = step_.works.table[buffers.broadcast.number];
+    sending.what.what = program::Collectives::broadcast;
     // With uneven inputs: from the last rank that has some (rule R36).
     if (step_.training.join)
-      broadcast.owner =
-          std::max(0, step_.works.device.ranks - 1 - step_.training.join->joined_ranks);
-    writer_.depend(broadcast, flat);
-    sent_.push_back(writer_.result_of(buffers.size));
+      sending.what.root = static_cast<std::int16_t>(
+          std::max(0, step_.works.device.ranks - 1 - step_.training.join->joined_ranks));
+    sending.what.from = sending.what.to = step_.memory.flat_buffers(group);
+    sending.of.kernel = index_of(group);
+    sending.input = writer_.last_kernel;
+    sent_.push_back(writer_.send(sending));
   }
 
   void finish(std::size_t group) {
-    if (writer_.device.through_host) writer_.host_waits_for_collective(sent_[group], nobody);
-    Work work;
-    work.operation = Operation::wait;
-    work.message = Message::buffers;
-    Task& wait = writer_.add(Operation::wait, writer_.kernel_stream, writer_.number_of(work));
-    wait.host_waits = writer_.device.synchronous;
-    writer_.depend(wait, sent_[group]);
-    writer_.kernel_task(Operation::copy_out, step_.works.buffers[group].restore).kernel =
-        index_of(group);
+    writer_.await(sent_[group]);
+    const program::Operands to = writer_.memory.list({step_.memory.module_buffers(group)});
+    const program::Operands from = writer_.memory.list({step_.memory.flat_buffers(group)});
+    writer_.kernel_task(Operation::copy_out, step_.works.buffers[group].restore,
+                        program::Pack{.to = to, .from = from}, {.kernel = index_of(group)});
   }
 
   static std::int32_t index_of(std::size_t group) { return static_cast<std::int32_t>(group); }
 
   StepBuilder& step_;
-  ScheduleWriter& writer_;
+  StepWriter& writer_;
   std::vector<std::int32_t> sent_;  ///< [group] the task that has its result
 };
 
@@ -71,7 +70,7 @@ std::int64_t ddp_parameters(const StepBuilder& step) {
 
 std::int32_t announce_before_forward(StepBuilder& step, std::int64_t ddp_buckets) {
   const Training& training = step.training;
-  ScheduleWriter& writer = step.writer;
+  StepWriter& writer = step.writer;
   std::int32_t active_ranks = nobody;
   if (training.join) {
     // The host waits for a flag only if it has to know its value.

@@ -2,10 +2,10 @@
 
 #include <vector>
 
+#include "model/ddp/bucket.hpp"
 #include "model/ddp/bucketing.hpp"
 #include "model/ddp/step_works.hpp"
 #include "model/ddp/training.hpp"
-#include "model/schedule/schedule.hpp"
 
 namespace ddpsim {
 

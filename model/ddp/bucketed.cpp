@@ -24,27 +24,45 @@ namespace {
 /// All parameters in one piece, averaged (PeriodicModelAverager).
 /// Source: torch/distributed/algorithms/model_averaging/utils.py average_parameters.
 void average_models(StepBuilder& step) {
-  ScheduleWriter& writer = step.writer;
-  const auto prepare = [&](Operation operation) -> Task& {
+  StepWriter& writer = step.writer;
+  const auto prepare = [&](Operation operation, const program::Action& action) {
     Work work = moving(operation, 2 * step.works.gradient_size);
     work.message = Message::parameters;
-    return writer.kernel_task(operation, writer.number_of(work));
+    writer.kernel_task(operation, work, action);
   };
-  prepare(Operation::concatenate);
-  prepare(Operation::divide).divisor = step.divisor();
+  const program::Slice model = step.memory.model();
+  const auto pack = [&](const std::vector<program::Slice>& to,
+                        const std::vector<program::Slice>& from) {
+    const program::Operands written = writer.memory.list(to);
+    return program::Pack{.to = written, .from = writer.memory.list(from)};
+  };
+  prepare(Operation::concatenate, pack({model}, step.memory.weights()));
+  prepare(Operation::divide, program::Scale{.to = model, .from = model, .factor = step.share()});
   if (!writer.device.synchronous) writer.host_reads(writer.last_kernel);
-  writer.await(
-      writer.announce(Operation::all_reduce, Message::parameters, step.works.gradient_size));
+  StepWriter::Sending sending;
+  sending.work.operation = Operation::all_reduce;
+  sending.work.message = Message::parameters;
+  sending.work.payload = step.works.gradient_size;
+  sending.what.reduction = program::Reduction::sum;
+  sending.what.from = sending.what.to = model;
+  sending.input = writer.last_kernel;
+  const std::int32_t sent = writer.send(sending);
+  // The average takes the place of the parameters, at no cost besides.
+  writer.await(sent, nobody, pack(step.memory.weights(), {model}));
 }
 
 class Bucketed : public StrategyTasks {
  public:
   void plan(StepBuilder& step) override {
-    step.buckets() = plan_buckets(step.works, step.training);
-    in_turn_ = step.buckets().size();
+    step.buckets = plan_buckets(step.works, step.training);
+    in_turn_ = step.buckets.size();
+    for (Bucket& bucket : step.buckets) bucket.views = views_survive(step.training);
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(step.works.parameters()); ++i)
       if (step.unused(i) && !is_delayed(step, i)) unused_.push_back(i);
-    if (step.training.delayed) step.add_bucket(step.training.delayed->parameters).delayed = true;
+    if (step.training.delayed) {
+      Bucket& delayed = step.add_bucket(step.training.delayed->parameters);
+      delayed.delayed = delayed.views = true;
+    }
     if (step.training.comm_hook) hooked_.plan(step, in_turn_);
   }
 
@@ -57,13 +75,14 @@ class Bucketed : public StrategyTasks {
       Work work;
       work.operation = Operation::search_unused;
       work.launches = step.works.operations;
-      step.writer.host_task(Operation::search_unused, work);
+      step.writer.host_task(Operation::search_unused, work,
+                            program::Call{.what = program::Call::What::search});
     }
     next_ = 0;
     marked_unused_ = false;
     used_map_ = nobody;
     missing_.clear();
-    for (const Bucket& bucket : std::span(step.buckets()).first(in_turn_))
+    for (const Bucket& bucket : std::span(step.buckets).first(in_turn_))
       missing_.push_back(bucket.parameters.size());
   }
 
@@ -119,9 +138,7 @@ class Bucketed : public StrategyTasks {
     const std::int32_t bucket = step.bucket_count() - 1;
     Work work = moving(Operation::divide, 2 * step.bucket(bucket).size);
     work.hook_calls = 1;
-    Task& divide = step.writer.kernel_task(Operation::divide, step.writer.number_of(work));
-    divide.bucket = bucket;
-    divide.divisor = step.divisor();
+    step.divide_bucket(bucket, work);
     step.gradient[at(bucket)] = step.writer.last_kernel;
     step.all_reduce(bucket, true);
   }
@@ -143,22 +160,35 @@ class Bucketed : public StrategyTasks {
   void fill(StepBuilder& step, std::int32_t parameter) const {
     const std::int32_t bucket = step.bucket_of[at(parameter)];
     const bool unused = step.unused(parameter);
-    const auto one = [&](Operation operation, KnownWork work) {
-      Task& task = step.writer.kernel_task(operation, work);
-      task.parameter = parameter;
-      task.bucket = bucket;
-      // A hook divides itself.
-      if (!step.training.comm_hook && step.divides()) task.divisor = step.divisor();
-    };
+    // A hook divides itself.
+    const bool divides = !step.training.comm_hook && step.divides();
+    const float factor = divides ? step.share() : 1;
     if (step.bucket(bucket).sparse && !unused)
-      one(Operation::divide, step.works.copy_in[at(parameter)]);
+      divide_rows(step, parameter, factor);
     else if (fills_together(step) && !unused)
       return;
     else if (!is_view(step) || unused)
-      one(Operation::copy_in, step.works.copy_in[at(parameter)]);
-    else if (!step.training.comm_hook && step.divides())
-      one(Operation::divide, step.works.divide_in_bucket[at(parameter)]);
+      step.put_in(parameter, step.writer.number_of(step.works.copy_in[at(parameter)]), factor);
+    else if (divides)
+      divide_in_place(step, parameter);
     step.gradient[at(bucket)] = step.writer.last_kernel;
+  }
+
+  static void divide_rows(StepBuilder& step, std::int32_t parameter, float factor) {
+    const StepBuffers::Rows& rows = step.memory.rows_of(parameter);
+    step.writer.kernel_task(Operation::divide, step.works.copy_in[at(parameter)],
+                            program::TakeRows{.to = rows.values,
+                                              .rows = rows.numbers,
+                                              .from = step.memory.where(parameter),
+                                              .factor = factor},
+                            {.parameter = parameter, .group = step.bucket_of[at(parameter)]});
+  }
+
+  static void divide_in_place(StepBuilder& step, std::int32_t parameter) {
+    const program::Slice& slot = step.memory.slot(parameter);
+    step.writer.kernel_task(Operation::divide, step.works.divide_in_bucket[at(parameter)],
+                            program::Scale{.to = slot, .from = slot, .factor = step.share()},
+                            {.parameter = parameter, .group = step.bucket_of[at(parameter)]});
   }
 
   static bool fills_together(const StepBuilder& step) {
@@ -170,18 +200,9 @@ class Bucketed : public StrategyTasks {
     const Bucket& bucket = step.bucket(index);
     const std::vector<std::int32_t> filled = step.used(bucket.parameters);
     if (!fills_together(step) || bucket.sparse || filled.empty()) return;
-    ScheduleWriter& writer = step.writer;
-    if (!is_view(step))
-      writer
-          .kernel_task(Operation::concatenate, writer.number_of(copy_together(step.works, filled)))
-          .bucket = index;
-    if (step.divides()) {
-      const Work division = moving(Operation::divide, 2 * bucket.size);
-      Task& divide = writer.kernel_task(Operation::divide, writer.number_of(division));
-      divide.bucket = index;
-      divide.divisor = step.divisor();
-    }
-    step.gradient[at(index)] = writer.last_kernel;
+    if (!is_view(step)) step.concatenate(index, copy_together(step.works, filled));
+    if (step.divides()) step.divide_bucket(index, moving(Operation::divide, 2 * bucket.size));
+    step.gradient[at(index)] = step.writer.last_kernel;
   }
 
   /// Does `.grad` lie in the bucket already? After zero_grad dropped it, only once an earlier
@@ -218,21 +239,36 @@ class Bucketed : public StrategyTasks {
   /// ProcessGroupGloo.cpp AsyncSparseAllreduceWork: shapes, indices and values from everybody, one
   /// after the other; each rank adds them up (that is not priced).
   static void gather_sparse(StepBuilder& step, std::int32_t bucket) {
-    const StepWorks::SparseSizes& sparse =
-        step.works.sparse[at(step.bucket(bucket).parameters.front())];
-    ScheduleWriter& writer = step.writer;
-    const auto gather = [&](Message message, Bytes size) {
-      const std::int32_t result =
-          writer.announce(Operation::all_gather, message, size, step.launched[at(bucket)], true);
-      Task& task = writer.schedule.tasks[at(writer.collective_of(result))];
-      writer.sent[at(bucket)] = writer.collective_of(result);
-      task.bucket = bucket;
-      task.gradient = step.gradient[at(bucket)];
-      step.launched[at(bucket)] = result;
+    const std::int32_t parameter = step.bucket(bucket).parameters.front();
+    const StepWorks::SparseSizes& sizes = step.works.sparse[at(parameter)];
+    StepWriter& writer = step.writer;
+    const auto gather = [&](Message message, Bytes size, const program::Slice& from,
+                            const program::Slice& to, const program::Action* then) {
+      StepWriter::Sending sending;
+      sending.work.operation = Operation::all_gather;
+      sending.work.message = message;
+      sending.work.payload = size;
+      sending.work.handed_over = true;
+      sending.what.what = program::Collectives::all_gather;
+      sending.what.from = from;
+      sending.what.to = to;
+      sending.of.group = bucket;
+      sending.input = writer.last_kernel;
+      sending.behind = step.launched[at(bucket)];
+      sending.ready = step.gradient[at(bucket)];
+      sending.then = then;
+      step.launched[at(bucket)] = writer.send(sending);
     };
-    gather(Message::sparse_shape, sparse_shape_size);
-    gather(Message::sparse_indices, sparse.indices);
-    gather(Message::sparse_values, sparse.values);
+    const std::int32_t shape = writer.next_collective();
+    const program::Slice mine = writer.note(shape, sparse_shape_size);
+    const program::Slice all = writer.note(shape, writer.device.ranks * sparse_shape_size);
+    gather(Message::sparse_shape, sparse_shape_size, mine, all, nullptr);
+    const StepBuffers::Rows& rows = step.memory.rows_of(parameter);
+    gather(Message::sparse_indices, sizes.indices, rows.numbers, rows.all_numbers, nullptr);
+    const program::Action add =
+        program::AddRows{step.memory.where(parameter), rows.all_numbers, rows.all_values};
+    gather(Message::sparse_values, sizes.values, rows.values, rows.all_values, &add);
+    step.take_from_readers(bucket);
   }
 
   /// Bucket by bucket: wait, copy back. The host has to read the used map before it may leave the
@@ -249,7 +285,7 @@ class Bucketed : public StrategyTasks {
         map_read = true;
       }
       if (copies_back(step.training) && !step.bucket(b).sparse)
-        step.per_parameter(Operation::copy_out, step.works.copy_back, b);
+        step.copy_out(b, step.works.copy_back);
     }
     if (used_map_ != nobody && !map_read) step.writer.await(used_map_);
   }

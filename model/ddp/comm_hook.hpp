@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/schedule/comm_step.hpp"
+#include "model/ddp/comm_step.hpp"
 #include "model/workload/workload.hpp"
 
 namespace ddpsim {

@@ -8,24 +8,19 @@ namespace {
 
 class Flat : public StrategyTasks {
  public:
-  void plan(StepBuilder& step) override {
-    step.add_bucket(step.used(step.works.arrival)).holds_gradients = step.training.flat_views;
-  }
+  void plan(StepBuilder& step) override { step.add_bucket(step.used(step.works.arrival)); }
 
   void gradient_ready(StepBuilder& step, std::int32_t) override {
     step.gradient.front() = step.writer.last_kernel;
   }
 
   void after_backward(StepBuilder& step) override {
-    step.writer.kernel_task(Operation::concatenate, step.works.concatenate).bucket = 0;
+    const WorkTable& table = step.works.table;
+    step.concatenate(0, table[step.works.concatenate.number]);
     step.all_reduce(0, false);
     step.wait(0);
-    if (step.divides()) {
-      Task& divide = step.writer.kernel_task(Operation::divide, step.works.flat_divide);
-      divide.bucket = 0;
-      divide.divisor = step.divisor();
-    }
-    if (!step.training.flat_views) step.per_parameter(Operation::copy_out, step.works.copy_out, 0);
+    if (step.divides()) step.divide_bucket(0, table[step.works.flat_divide.number]);
+    if (!step.training.flat_views) step.copy_out(0, step.works.copy_out);
   }
 };
 

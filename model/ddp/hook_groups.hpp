@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/ddp/step_works.hpp"
-#include "model/schedule/user_hook.hpp"
+#include "model/ddp/user_hook.hpp"
 
 namespace ddpsim {
 

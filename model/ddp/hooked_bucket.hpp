@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "model/ddp/bucket.hpp"
 #include "model/ddp/job_memory.hpp"
-#include "model/schedule/schedule.hpp"
 
 namespace ddpsim::program {
 

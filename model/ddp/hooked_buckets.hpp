@@ -6,9 +6,8 @@ namespace ddpsim {
 
 /// Writes what a comm hook does with each bucket in place of DDP's all-reduce.
 ///
-/// Ranks of ZeRO's hooks have different work in a schedule they share: each bucket's parameters are
-/// updated by one rank, which then broadcasts them, and no optimizer follows backward. Task::owner
-/// says whose a task is.
+/// Ranks of ZeRO's hooks have different work: each bucket's parameters are updated by one rank,
+/// which then broadcasts them, and no optimizer follows backward.
 ///
 ///     zero_step               the last bucket's hook does it for all buckets, on the stream of the
 ///                             kernels: wait for a bucket's all-reduce (its owner only), update,
@@ -21,8 +20,8 @@ namespace ddpsim {
 /// shard_buckets.
 class HookedBuckets {
  public:
-  /// The first `count` buckets get the steps that the hook takes with them, and the schedule what
-  /// the hook keeps. Throws std::invalid_argument for a bucket that the hook does not take.
+  /// The first `count` buckets get the steps that the hook takes with them, and the step what the
+  /// hook keeps. Throws std::invalid_argument for a bucket that the hook does not take.
   void plan(StepBuilder& step, std::size_t count);
 
   /// Calls the hook with a full bucket.
@@ -32,10 +31,17 @@ class HookedBuckets {
   bool computes_aside(const StepBuilder& step) const;
 
  private:
+  struct How {
+    std::uint8_t communicator = 0;
+    bool beside = false;
+    std::int32_t owner = nobody;  ///< the one rank that does it, or whose data are sent
+  };
   void add_step(StepBuilder& step, std::int32_t bucket, std::size_t index);
   void update_buckets(StepBuilder& step, std::size_t update);
-  static Task& task_of(StepBuilder& step, std::int32_t bucket, std::size_t index, bool aside,
-                       std::uint8_t communicator);
+  static program::Origin origin_of(StepBuilder& step, std::int32_t bucket, const CommStep& part);
+  static void compute(StepBuilder& step, std::int32_t bucket, const CommStep& part, const How& how);
+  static std::int32_t send(StepBuilder& step, std::int32_t bucket, const CommStep& part,
+                           const How& how, std::int32_t input, std::int32_t copied_for);
 
   std::size_t count_ = 0;  ///< buckets with a hook
 

@@ -21,7 +21,7 @@ class Naive : public StrategyTasks {
     for (std::int32_t b = 0; b < step.bucket_count(); ++b) {
       step.all_reduce(b, false);
       step.wait(b);
-      if (step.divides()) step.per_parameter(Operation::divide, step.works.divide, b);
+      if (step.divides()) step.divide_each(b, step.works.divide);
     }
   }
 };

@@ -27,7 +27,7 @@ class Overlap : public StrategyTasks {
       for (std::int32_t b = 0; b < all; ++b) step.wait(b);
     for (std::int32_t b = 0; b < all; ++b) {
       if (!step.training.wait_for_all) step.wait(b);
-      if (step.divides()) step.per_parameter(Operation::divide, step.works.divide, b);
+      if (step.divides()) step.divide_each(b, step.works.divide);
     }
   }
 };

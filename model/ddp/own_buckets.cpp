@@ -22,15 +22,15 @@ namespace {
 class OwnBuckets : public StrategyTasks {
  public:
   void plan(StepBuilder& step) override {
-    step.buckets() = plan_buckets(step.works, step.training);
-    for (Bucket& bucket : step.buckets())
+    step.buckets = plan_buckets(step.works, step.training);
+    for (Bucket& bucket : step.buckets)
       bucket.in_place = step.training.flattened_buckets && bucket.parameters.size() == 1;
   }
 
   void before_backward(StepBuilder& step) override {
     launched_.clear();
     missing_.clear();
-    for (const Bucket& bucket : step.buckets()) missing_.push_back(bucket.parameters.size());
+    for (const Bucket& bucket : step.buckets) missing_.push_back(bucket.parameters.size());
   }
 
   void gradient_ready(StepBuilder& step, std::int32_t parameter) override {
@@ -51,9 +51,10 @@ class OwnBuckets : public StrategyTasks {
       for (const std::int32_t index : launched_) step.wait(index);
     for (const std::int32_t index : launched_) {
       if (!step.training.wait_for_all) step.wait(index);
-      if (step.divides()) divide(step, index);
-      if (!step.bucket(index).in_place)
-        step.per_parameter(Operation::copy_out, step.works.copy_out, index);
+      if (step.divides())
+        step.divide_bucket(
+            index, moving(Operation::divide, 2 * step.bucket(index).size, Caller::python_loop));
+      if (!step.bucket(index).in_place) step.copy_out(index, step.works.copy_out);
     }
   }
 
@@ -62,25 +63,14 @@ class OwnBuckets : public StrategyTasks {
     for (const std::int32_t parameter : step.bucket(index).parameters) {
       const Work copy = moving(Operation::copy_in, 2 * step.works.gradients[at(parameter)].size,
                                Caller::python_loop);
-      Task& task = step.writer.kernel_task(Operation::copy_in, step.writer.number_of(copy));
-      task.parameter = parameter;
-      task.bucket = index;
+      step.put_in(parameter, step.writer.number_of(copy), 1);
     }
     step.gradient[at(index)] = step.writer.last_kernel;
   }
 
   static void flatten(StepBuilder& step, std::int32_t index) {
-    const Work together = copy_together(step.works, step.bucket(index).parameters);
-    step.writer.kernel_task(Operation::concatenate, step.writer.number_of(together)).bucket = index;
+    step.concatenate(index, copy_together(step.works, step.bucket(index).parameters));
     step.gradient[at(index)] = step.writer.last_kernel;
-  }
-
-  static void divide(StepBuilder& step, std::int32_t index) {
-    const Work division =
-        moving(Operation::divide, 2 * step.bucket(index).size, Caller::python_loop);
-    Task& task = step.writer.kernel_task(Operation::divide, step.writer.number_of(division));
-    task.bucket = index;
-    task.divisor = step.divisor();
   }
 
   std::vector<std::size_t> missing_;    ///< [bucket] gradients still to come

@@ -239,7 +239,7 @@ Refused format_refusal(const WorkloadGradients& workload, const Training& traini
 
 /// Why PyTorch's ZeRO hook would fail or never begin in this training.
 Refused zero_step_refusal(const WorkloadGradients& workload, const Training& training,
-                          const ScheduleWriter::Device& device) {
+                          const StepWriter::Device& device) {
   if (!is_zero_step(training.comm_hook.kind)) return std::nullopt;
   const auto why = [](std::string reason) {
     return refused("training.comm_hook", std::move(reason));
@@ -287,7 +287,7 @@ Refused slip_refusal(const WorkloadGradients& workload, const Training& training
 }
 
 Refused step_refusal(const WorkloadGradients& workload, const Training& training,
-                     const ScheduleWriter::Device& device) {
+                     const StepWriter::Device& device) {
   if (Refused why = unused_refusal(workload, training)) return why;
   if (Refused why = sparse_refusal(workload, training)) return why;
   if (Refused why = format_refusal(workload, training)) return why;

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "model/cluster/ranks_per_node.hpp"
+#include "model/ddp/step_writer.hpp"
 #include "model/ddp/training.hpp"
 #include "model/ddp/workload_gradients.hpp"
-#include "model/schedule/schedule_writer.hpp"
 
 namespace ddpsim {
 
@@ -39,7 +39,7 @@ std::optional<Refusal> slip_refusal(const WorkloadGradients& workload, const Tra
 
 /// Why DistributedDataParallel, or the comm hook, cannot do a step of this workload.
 std::optional<Refusal> step_refusal(const WorkloadGradients& workload, const Training& training,
-                                    const ScheduleWriter::Device& device);
+                                    const StepWriter::Device& device);
 
 /// Why ranks of nodes that differ in size cannot form the subgroups of post-local SGD: PyTorch cuts
 /// all ranks into subgroups of one size.

@@ -126,7 +126,7 @@ StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer
   }
 }
 
-ScheduleWriter::Device device_of(const Cluster& cluster) {
+StepWriter::Device device_of(const Cluster& cluster) {
   return {cluster.ranks(), cluster.device.synchronous,
           cluster.through_host && !cluster.device.synchronous, cluster.collectives_at_once};
 }

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "model/cluster/cluster.hpp"
+#include "model/ddp/comm_step.hpp"
+#include "model/ddp/step_writer.hpp"
 #include "model/ddp/workload_gradients.hpp"
-#include "model/schedule/comm_step.hpp"
-#include "model/schedule/schedule_writer.hpp"
 #include "model/workload/kernel_bindings.hpp"
 #include "model/workload/optimizer.hpp"
 
@@ -66,12 +66,12 @@ struct StepWorks : WorkloadGradients {
   std::int32_t operations = 0;         ///< of the forward pass: nodes of the autograd graph
   Bytes gradient_size;                 ///< of all parameters
 
-  ScheduleWriter::Device device;
+  StepWriter::Device device;
   RanksPerNode ranks_per_node;
 };
 
 /// Where the tasks of a step run on this cluster.
-ScheduleWriter::Device device_of(const Cluster& cluster);
+StepWriter::Device device_of(const Cluster& cluster);
 
 /// The kernels that put gradients into their bucket together, by PyTorch's multi-tensor copy: up to
 /// 64 at a time, 320 blocks of 65536 numbers.

@@ -9,7 +9,7 @@
 
 #include "model/ddp/bucketing.hpp"
 #include "model/ddp/comm_hook.hpp"
-#include "model/schedule/user_hook.hpp"
+#include "model/ddp/user_hook.hpp"
 
 namespace ddpsim {
 

@@ -29,6 +29,8 @@ class UserHookTasks {
     std::int32_t hook = nobody, layer = nobody;
   };
 
+  static program::Action action_of(StepBuilder& step, const HookGroups::Group& of,
+                                   std::int32_t parameter);
   static void fire(StepBuilder& step, const HookGroups::Group& group, std::int32_t parameter);
   static void chunks(StepBuilder& step, const Module& module, std::size_t layer);
 

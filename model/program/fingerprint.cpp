@@ -2,7 +2,9 @@
 
 #include <variant>
 
-#include "model/schedule/value_hash.hpp"
+#include <fmt/format.h>
+
+#include "model/program/value_hash.hpp"
 
 namespace ddpsim::program {
 namespace {
@@ -111,10 +113,14 @@ class Hash : public ValueHash<Hash> {
 std::uint64_t fingerprint(const Job& job) {
   Hash hash;
   hash.add(job.streams, job.communicators, job.buffers, job.works, job.groups, job.labels);
-  hash.add(job.known_deeds(), job.state, job.seed);
+  hash.add(job.known_deeds(), job.state, job.hook, job.seed);
   if (job.known) hash.add(*job.known);
   hash.add(job.own, job.passes, job.programs, job.program_of, job.beside, job.gradients);
   return hash.value();
+}
+
+std::string fingerprint_text(std::uint64_t fingerprint) {
+  return fmt::format("{:016x}", fingerprint);
 }
 
 }  // namespace ddpsim::program

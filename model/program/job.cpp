@@ -15,6 +15,16 @@ Operands Actions::add(std::span<const Slice> operands) {
   return {begin, static_cast<std::uint32_t>(operands.size())};
 }
 
+std::vector<bool> deeds_of_all(const Job& job) {
+  std::vector<std::size_t> programs(job.known_deeds() + job.own.deeds.size(), 0);
+  for (std::size_t kind = 0; kind < job.programs.size(); ++kind)
+    for (const Task& task : job.programs[kind].tasks)
+      if (programs[task.deed] == kind) ++programs[task.deed];
+  std::vector<bool> of_all;
+  for (const std::size_t count : programs) of_all.push_back(count == job.programs.size());
+  return of_all;
+}
+
 std::vector<std::int32_t> groups_of_parameters(const Job& job, std::size_t parameters) {
   std::vector<std::int32_t> group_of(parameters, nobody);
   for (std::size_t g = 0; g < job.groups.size(); ++g)

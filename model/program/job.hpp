@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model/program/action.hpp"
-#include "model/schedule/work.hpp"
+#include "model/program/work.hpp"
 
 namespace ddpsim::program {
 
@@ -138,6 +138,9 @@ struct Job {
   /// Whose contents those of buffers of life `job` are that hold a hook's: they stay for jobs with
   /// the same state alone.
   std::string state{};
+  /// What computes with what is sent, in words: equal for jobs in which it is set alike; empty:
+  /// nothing does.
+  std::string hook{};
   std::uint32_t seed = 0;  ///< of the random numbers of that state, the same on all ranks
   /// [parameter] where its gradient lies in the end; empty: it has none.
   std::vector<Slice> gradients{};
@@ -153,6 +156,9 @@ struct Job {
                                      : own.deeds[task.deed - known_deeds()];
   }
 };
+
+/// [deed] Do all kinds of rank do it?
+std::vector<bool> deeds_of_all(const Job& job);
 
 /// [parameter] The group it is in, of so many parameters; nobody: it is in none.
 std::vector<std::int32_t> groups_of_parameters(const Job& job, std::size_t parameters);

@@ -113,6 +113,7 @@ class Joiner {
     Job& all = joined_.job;
     all.program_of = first.program_of;
     all.state = first.state;
+    all.hook = first.hook;
     all.seed = first.seed;
     take_streams(kinds);
     for (const Job* kind : kinds) placed_.push_back(parts_.add(*kind));

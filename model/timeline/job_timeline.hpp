@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/program/job.hpp"
-#include "model/timeline/timeline.hpp"
+#include "model/timeline/task_times.hpp"
 
 namespace ddpsim {
 
@@ -18,7 +18,7 @@ struct JobTimeline {
   /// What a prediction knows besides times: [class] index into `details`, and of each list
   /// [Job::works]; empty: measured, and not known.
   std::vector<std::uint16_t> details_of;
-  std::vector<std::vector<Timeline::Detail>> details;
+  std::vector<std::vector<TaskDetail>> details;
 };
 
 /// What people take a task for: of a user's hook not what its kernel computes, and a sparse
@@ -29,13 +29,13 @@ Operation operation_of(const program::Job& job, const program::Task& task);
 struct RankOfJob {
   const program::Job& job;
   const program::Program& program;
-  const std::vector<TaskTimes>& times;           ///< [task]
-  const std::vector<Timeline::Detail>* details;  ///< [Job::works]; null: not known
+  const std::vector<TaskTimes>& times;     ///< [task]
+  const std::vector<TaskDetail>* details;  ///< [Job::works]; null: not known
 
   RankOfJob(const program::Job& of, const JobTimeline& timeline, std::size_t rank);
 
-  Timeline::Detail detail_of(const program::Task& task) const {
-    return details == nullptr ? Timeline::Detail{} : (*details)[task.work];
+  TaskDetail detail_of(const program::Task& task) const {
+    return details == nullptr ? TaskDetail{} : (*details)[task.work];
   }
   const program::Action& action_of(const program::Task& task) const {
     return job.deed_of(task).action;

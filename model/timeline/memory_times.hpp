@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "model/program/memory_along.hpp"
-#include "model/timeline/timeline.hpp"
+#include "model/timeline/task_times.hpp"
 
 namespace ddpsim {
 

@@ -65,13 +65,13 @@ class BoundShares {
  public:
   void add(Bound bound, Duration length) { shares_[static_cast<std::size_t>(bound)] += length; }
   /// A collective's piece: latency first, and transfer behind it.
-  void add_collective(Duration length, const Timeline::Detail& detail) {
+  void add_collective(Duration length, const TaskDetail& detail) {
     const Duration latency = std::min(length, detail.latency - detail.filling);
     add(Bound::latency, latency);
     add(Bound::bandwidth, length - latency);
   }
   /// A kernel's piece: as long as it takes by itself, and what collectives make it longer.
-  void add_kernel(Duration length, const Timeline::Detail& detail) {
+  void add_kernel(Duration length, const TaskDetail& detail) {
     const Duration computed =
         detail.alone > Duration::zero() ? std::min(length, detail.alone) : length;
     add(Bound::compute, computed);

@@ -92,8 +92,8 @@ struct Rank {
 };
 
 /// What costs tell of works besides how long they take: an entry for each.
-std::vector<Timeline::Detail> details_of(const Costs& costs) {
-  std::vector<Timeline::Detail> details;
+std::vector<TaskDetail> details_of(const Costs& costs) {
+  std::vector<TaskDetail> details;
   details.reserve(costs.works.size());
   for (const WorkCost& cost : costs.works)
     details.push_back(

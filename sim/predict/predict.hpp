@@ -14,7 +14,7 @@ namespace ddpsim {
 /// One step of `training`, of ranks that are all alike; of all that have different work (ZeRO's
 /// hooks); of those that compute otherwise (CostModel::exceptions); and, where one rank is known to
 /// be slower (CostModel::slowest_rank), of that one beside them, or in the place of the one with
-/// the least work (simulated_ranks.hpp). Schedule and figures are those of a typical rank, or where
+/// the least work (simulated_ranks.hpp). Job and figures are those of a typical rank, or where
 /// ranks have different work of rank 0, but the step ends with the last rank's.
 /// Throws std::invalid_argument as plan_step does, or if the step would be longer than six hours.
 Step predict(const StepModel& model, const Training& training);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/cost/cost_model.hpp"
+#include "sim/predict/planned_step.hpp"
 
 namespace ddpsim {
 

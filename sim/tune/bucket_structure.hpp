@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-#include "model/schedule/schedule.hpp"
+#include "model/program/job.hpp"
 
 namespace ddpsim {
 
@@ -27,6 +27,7 @@ namespace ddpsim {
 ///
 /// An example that qualifies: DDP with gradients of one type. One that does not: gradients copied
 /// into their bucket together, for then the kernels differ as well. Cost: linear in the tasks.
-std::optional<std::string_view> why_more_than_buckets(const Schedule& whole, const Schedule& each);
+std::optional<std::string_view> why_more_than_buckets(const program::Job& whole,
+                                                      const program::Job& each);
 
 }  // namespace ddpsim

@@ -1,6 +1,6 @@
 // A step without an event queue.
 //
-// The schedule of a bucketed step is the same under all bucketings that are contiguous in arrival
+// The program of a bucketed step is the same under all bucketings that are contiguous in arrival
 // order, but for where all-reduces are launched and waited for. So it is written once as a list of
 // items, with a place for a launch behind every hook and a place for a wait before every gradient's
 // copy back; of those a bucketing uses some. With two streams and one collective at a time, what
@@ -21,7 +21,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "model/ddp/build_schedule.hpp"
+#include "model/ddp/build_job.hpp"
+#include "model/timeline/job_timeline.hpp"
+#include "sim/engine/price.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucket_structure.hpp"
 
@@ -40,8 +42,8 @@ BucketedSteps::BucketedSteps(StepModel model, Training training, double link_fac
   training_.bucket_caps.clear();
   training_.parameter_groups = 0;
   training_.buckets = {works.arrival};
-  whole_ = build_schedule(works, training_);
-  why_simulated_ = why_more_than_buckets(whole_, schedule_of_each());
+  whole_ = build_job(works, training_, true);
+  why_simulated_ = why_more_than_buckets(whole_, job_of_each());
   if (!why_simulated_ && model_.costs.least_step > Duration::zero())
     why_simulated_ = "training.input may take longer than a step";
   take_costs(link_factor);
@@ -68,13 +70,19 @@ void BucketedSteps::take_costs(double link_factor) {
   bucket_at_.assign(works.arrival.size(), nobody);
   synchronous_ = works.device.synchronous;
   if (why_simulated_) return;
-  const Costs costs = model_.costs.price(whole_);
-  check_length(total_seconds(whole_, costs));
-  for (const SimulatedRank& rank :
-       simulated_ranks(model_.costs.exceptions, model_.costs.slowest_rank, model_.costs.ranks,
-                       different_ranks(whole_, model_.costs.ranks)))
-    if (rank.compute != 1 || rank.exception || !slowest_rank_decides(model_.costs))
-      compile(rank, costs);
+  const JobCosts costs = ddpsim::price(model_.costs, whole_);
+  check_length(total_seconds(whole_, costs, 0));
+  const std::vector<SimulatedRank> ranks = simulated_ranks(model_.costs, whole_);
+  const std::vector<std::size_t> of_job = job_ranks(ranks, model_.costs, whole_.ranks());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i].compute == 1 && !ranks[i].exception && slowest_rank_decides(model_.costs))
+      continue;
+    if (ranks[i].exception) check_length(total_seconds(whole_, costs, of_job[i]));
+    const std::uint16_t kind = costs.of_rank[of_job[i]];
+    // A kernel stands at the same share of the computation, whatever the buckets.
+    compile(costs.kinds[kind], kind < costs.pauses.size() ? std::span(costs.pauses[kind])
+                                                          : std::span<const JobCosts::Pause>{});
+  }
   std::stable_sort(lanes_.begin(), lanes_.end(), [this](const Lane& one, const Lane& other) {
     return alone(one).end < alone(other).end;
   });
@@ -86,23 +94,24 @@ void BucketedSteps::take_links(const CostModel& costs) {
   std::fill(prices_.begin(), prices_.end(), Price{});
   priced_ = 0;
   if (why_simulated_ || fixed_.empty()) return;
-  const Costs all = costs.price(whole_);
+  const Costs all = costs.price(whole_.works, whole_.passes);
   fixed_.clear();
-  for (const Task& task : whole_.tasks)
-    if (task.stream == Stream::communication && task.bucket == nobody)
+  for (const program::Task& task : whole_.programs.front().tasks)
+    if (is_collective(whole_.works[task.work].operation) &&
+        whole_.deed_of(task).origin.group == nobody)
       fixed_.push_back({all.of(task).work, all.of(task).beside});
 }
 
-Schedule BucketedSteps::schedule_of_each() const {
+program::Job BucketedSteps::job_of_each() const {
   Training training = training_;
   training.buckets.clear();
   for (const int index : model_.works.arrival) training.buckets.push_back({index});
-  return build_schedule(model_.works, training);
+  return build_job(model_.works, training, true);
 }
 
-/// A schedule on its way into a lane.
+/// A program on its way into a lane.
 struct BucketedSteps::Writing {
-  const Schedule& schedule;
+  const program::Job& job;
   Lane& lane;
   std::vector<std::int32_t> position_of;   ///< [gradient] its place in the order they arrive
   bool copied_back = false;                ///< out of the buckets
@@ -110,7 +119,14 @@ struct BucketedSteps::Writing {
   std::int32_t fired = 0;                  ///< hooks of this round
   std::vector<std::uint32_t> issued_as{};  ///< [fixed] its task
 
-  std::int32_t position(const Task& task) const { return position_of[at(task.parameter)]; }
+  const program::Program& program() const { return job.programs.front(); }
+  const program::Task& task(std::uint32_t t) const { return program().tasks[t]; }
+  const program::Origin& origin(std::uint32_t t) const { return job.deed_of(task(t)).origin; }
+  Operation operation(std::uint32_t t) const { return operation_of(job, task(t)); }
+  std::int32_t position(std::uint32_t t) const { return position_of[at(origin(t).parameter)]; }
+  bool copies_back(std::uint32_t t) const {
+    return operation(t) == Operation::copy_out && origin(t).group != nobody;
+  }
   void add(Item::Kind kind, std::int32_t place, Duration own_host = {}) {
     Item item;
     item.kind = kind;
@@ -121,44 +137,37 @@ struct BucketedSteps::Writing {
   }
 };
 
-/// `typical`: what whole_ costs a typical rank.
-void BucketedSteps::compile(const SimulatedRank& rank, const Costs& typical) {
-  Schedule schedule = whole_;
-  Costs costs = typical;
-  if (rank.compute != 1)
-    costs = slowed_down(schedule.works, schedule.synchronous, std::move(costs), rank.compute);
-  // A kernel stands at the same share of the computation, whatever the buckets.
-  if (rank.exception && rank.exception->pause > Duration::zero())
-    add_pause(schedule, costs, rank.exception->pause, rank.exception->at, 0, schedule.tasks.size());
-  if (rank.exception) check_length(total_seconds(schedule, costs));
-  compile(schedule, costs);
-}
-
-void BucketedSteps::compile(const Schedule& schedule, const Costs& costs) {
+void BucketedSteps::compile(const Costs& costs, std::span<const JobCosts::Pause> pauses) {
   const std::vector<int>& arrival = model_.works.arrival;
-  Writing writing{schedule, lanes_.emplace_back(), std::vector<std::int32_t>(arrival.size())};
+  Writing writing{whole_, lanes_.emplace_back(), std::vector<std::int32_t>(arrival.size())};
   for (std::size_t i = 0; i < arrival.size(); ++i)
     writing.position_of[at(arrival[i])] = static_cast<std::int32_t>(i);
-  writing.copied_back = std::ranges::any_of(schedule.tasks, [](const Task& task) {
-    return task.operation == Operation::copy_out && task.bucket != nobody;
-  });
+  const auto tasks = static_cast<std::uint32_t>(writing.program().tasks.size());
+  for (std::uint32_t t = 0; t < tasks; ++t)
+    writing.copied_back = writing.copied_back || writing.copies_back(t);
   fixed_.clear();
   fired_.assign(arrival.size(), 0);
-  for (std::uint32_t t = 0; t < schedule.tasks.size(); ++t) {
-    const Task& task = schedule.tasks[t];
-    if (task.stream == Stream::communication)
-      write_collective(writing, t, costs.of(task));
-    else if (task.operation == Operation::wait)
-      write_wait(writing, task, costs.of(task));
+  for (std::uint32_t t = 0; t < tasks; ++t) {
+    WorkCost cost = costs.of(writing.task(t));
+    for (const JobCosts::Pause& pause : pauses) {
+      if (pause.task != t) continue;
+      cost.host += pause.length;
+      cost.first_launch += pause.length;
+    }
+    const Operation operation = writing.operation(t);
+    if (is_collective(operation))
+      write_collective(writing, t, cost);
+    else if (operation == Operation::wait)
+      write_wait(writing, t, cost);
     else
-      write_work(writing, task, costs.of(task));
+      write_work(writing, t, cost);
   }
   for (std::size_t i = 1; i < fired_.size(); ++i) fired_[i] = std::max(fired_[i], fired_[i - 1]);
   finish(writing.lane);
 }
 
 void BucketedSteps::write_collective(Writing& writing, std::uint32_t t, const WorkCost& cost) {
-  if (writing.schedule.tasks[t].bucket != nobody) {  // stands for all buckets
+  if (writing.origin(t).group != nobody) {  // stands for all buckets
     launch_host_ = cost.host;
     handover_ = cost.take_up;
     return;
@@ -169,11 +178,11 @@ void BucketedSteps::write_collective(Writing& writing, std::uint32_t t, const Wo
   writing.issued_as.push_back(t);
 }
 
-void BucketedSteps::write_wait(Writing& writing, const Task& task, const WorkCost& cost) {
-  if (task.bucket == nobody) {
+void BucketedSteps::write_wait(Writing& writing, std::uint32_t t, const WorkCost& cost) {
+  if (writing.origin(t).group == nobody) {
     const std::vector<std::uint32_t>& issued = writing.issued_as;
     const auto awaited =
-        std::find(issued.begin(), issued.end(), writing.schedule.waits_for(task).front());
+        std::find(issued.begin(), issued.end(), writing.program().waits_for(t).front());
     writing.add(Item::Kind::fixed_wait, static_cast<std::int32_t>(issued.end() - awaited) - 1,
                 cost.host);
     return;
@@ -185,12 +194,11 @@ void BucketedSteps::write_wait(Writing& writing, const Task& task, const WorkCos
     writing.add(Item::Kind::wait, static_cast<std::int32_t>(i));
 }
 
-void BucketedSteps::write_work(Writing& writing, const Task& task, const WorkCost& cost) {
-  if (task.operation == Operation::copy_out && task.bucket != nobody)
-    writing.add(Item::Kind::wait, writing.position(task));
+void BucketedSteps::write_work(Writing& writing, std::uint32_t t, const WorkCost& cost) {
+  if (writing.copies_back(t)) writing.add(Item::Kind::wait, writing.position(t));
   const Duration issued = writing.host;
   writing.host += cost.host;
-  if (task.stream == Stream::host && cost.work == Duration::zero()) {
+  if (writing.task(t).stream == 0 && cost.work == Duration::zero()) {
     if (synchronous_ && cost.host > Duration::zero()) writing.add(Item::Kind::host, 0, cost.host);
   } else {
     Item item;
@@ -203,9 +211,10 @@ void BucketedSteps::write_work(Writing& writing, const Task& task, const WorkCos
     writing.lane.items.push_back(item);
   }
   // In place where gradients are views of their bucket.
-  if (task.bucket != nobody &&
-      (task.operation == Operation::copy_in || task.operation == Operation::divide)) {
-    fired_[at(writing.position(task))] = ++writing.fired;
+  const Operation operation = writing.operation(t);
+  if (writing.origin(t).group != nobody &&
+      (operation == Operation::copy_in || operation == Operation::divide)) {
+    fired_[at(writing.position(t))] = ++writing.fired;
     writing.add(Item::Kind::launch, writing.fired);
   }
 }

@@ -9,6 +9,7 @@
 
 #include "model/ddp/training.hpp"
 #include "sim/engine/activity.hpp"
+#include "sim/engine/simulate.hpp"
 #include "sim/predict/simulated_ranks.hpp"
 #include "sim/predict/step_model.hpp"
 #include "sim/tune/partition.hpp"
@@ -17,14 +18,14 @@ namespace ddpsim {
 
 /// The length of a `bucketed` step under one bucketing after another: what a tuner asks thousands
 /// of times. The same to the tick as step_length(), and so as predict(model, training).metrics.step
-/// but where slowest_rank_decides: there that rank alone is followed. Of the schedule it knows all
+/// but where slowest_rank_decides: there that rank alone is followed. Of the job it knows all
 /// but the buckets: those only decide where collectives are launched and waited for, so nothing
 /// else is built anew, and a kernel costs a few nanoseconds.
 ///
 /// `training` says everything but the buckets. Gradients are spoken of by position: their place in
 /// the order they arrive in (StepWorks::arrival). Not for several threads at once; copies are
 /// independent.
-/// Throws std::invalid_argument as build_schedule does.
+/// Throws std::invalid_argument as build_job does.
 class BucketedSteps {
  public:
   /// `link_factor`: how many times longer all-reduces take than `model` says.
@@ -36,8 +37,8 @@ class BucketedSteps {
   /// alone (CostModel::use_links): nothing else is priced anew.
   void take_links(const CostModel& costs);
 
-  /// Why the schedules of these steps differ in more than a launch and a wait for each bucket
-  /// (bucket_structure.hpp). Then every step takes build_schedule and simulate, a hundred times as
+  /// Why the programs of these steps differ in more than a launch and a wait for each bucket
+  /// (bucket_structure.hpp). Then every step takes build_job and simulate, a hundred times as
   /// long, and ideal() and backward() are not to be asked for.
   std::optional<std::string_view> why_simulated() const { return why_simulated_; }
 
@@ -46,7 +47,7 @@ class BucketedSteps {
   /// is longer than `limit`.
   Duration of(std::span<const int> ends, Duration limit = Duration::max());
   /// The step with any buckets, as in Training::buckets. Buckets that are not contiguous in arrival
-  /// order take a hundred times as long: they go through build_schedule and simulate.
+  /// order take a hundred times as long: they go through build_job and simulate.
   Duration of(const std::vector<std::vector<int>>& buckets);
   /// Of the step that was asked for last: the wait for its batches (StepMetrics::input_wait).
   Duration input_wait() const { return input_wait_; }
@@ -127,14 +128,13 @@ class BucketedSteps {
   };
 
   void take_costs(double link_factor);
-  void compile(const SimulatedRank& rank, const Costs& typical);
-  void compile(const Schedule& schedule, const Costs& costs);
+  void compile(const Costs& costs, std::span<const JobCosts::Pause> pauses);
   struct Writing;
   void write_collective(Writing& writing, std::uint32_t t, const WorkCost& cost);
-  void write_wait(Writing& writing, const Task& task, const WorkCost& cost);
-  void write_work(Writing& writing, const Task& task, const WorkCost& cost);
+  void write_wait(Writing& writing, std::uint32_t t, const WorkCost& cost);
+  void write_work(Writing& writing, std::uint32_t t, const WorkCost& cost);
   void finish(Lane& lane);
-  Schedule schedule_of_each() const;
+  program::Job job_of_each() const;
   Duration simulated(const std::vector<std::vector<int>>& buckets);
   void find_starts(Lane& lane) const;
   void find_jumps(Lane& lane) const;
@@ -164,7 +164,7 @@ class BucketedSteps {
 
   StepModel model_;
   Training training_;
-  Schedule whole_;  // all gradients in one bucket
+  program::Job whole_;  // all gradients in one bucket
   std::optional<std::string_view> why_simulated_;
   Duration input_wait_{};  // none, where steps are not simulated as a whole
   bool synchronous_ = false;

@@ -16,6 +16,18 @@ inline std::vector<float> random_values(std::mt19937& engine, std::int64_t count
   return values;
 }
 
+/// A bucket with the steps that a comm hook takes with it, on so many ranks of which a node has
+/// `subgroup`.
+inline Bucket hooked_bucket(const CommHook& hook, const CommBucket& seen, int ranks, int subgroup,
+                            bool synchronous, int iteration) {
+  Bucket bucket;
+  bucket.size = Bytes{seen.elements() * 4};
+  bucket.gradients = seen.gradients;
+  bucket.low_rank = low_rank_matrices(hook, seen);
+  bucket.steps = comm_steps(hook, seen, ranks, subgroup, synchronous, iteration);
+  return bucket;
+}
+
 /// A comm hook and buckets of a job, on all ranks, in one thread.
 class HookedJob {
  public:
@@ -31,12 +43,7 @@ class HookedJob {
   /// One iteration on one bucket, in place: `values` becomes every rank's result.
   void run(int index, int iteration, PerRank& values) {
     const CommBucket& bucket = buckets_[static_cast<std::size_t>(index)];
-    Bucket what;
-    what.size = Bytes{bucket.elements() * 4};
-    what.gradients = bucket.gradients;
-    what.low_rank = low_rank_matrices(hook_, bucket);
-    what.steps = comm_steps(hook_, bucket, count_, subgroup, true, iteration);
-    ranks_.run(what, index, values);
+    ranks_.run(hooked_bucket(hook_, bucket, count_, subgroup, true, iteration), index, values);
   }
 
  private:

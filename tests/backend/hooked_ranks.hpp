@@ -16,7 +16,6 @@
 #include "backend/execute/memory.hpp"
 #include "model/ddp/hooked_bucket.hpp"
 #include "model/program/check.hpp"
-#include "model/schedule/schedule.hpp"
 
 namespace ddpsim {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tests/backend/hooked_ranks.hpp"
+#include "tests/backend/hooked_job.hpp"
 #include "tests/backend/jobs.hpp"
 
 namespace ddpsim {
@@ -13,19 +13,29 @@ namespace ddpsim {
 /// What a comm hook makes of the gradients of all ranks, on the host, in one thread.
 class HostHooks {
  public:
-  HostHooks(const CommHook& hook, int ranks) : ranks_(hook.powersgd.seed, ranks) {}
+  HostHooks(const SmallJob& job, const CommHook& hook, int ranks)
+      : hook_(hook),
+        works_(job.workload, job.cluster, job.optimizer),
+        count_(ranks),
+        ranks_(hook.powersgd.seed, ranks) {}
 
-  /// [rank][parameter] gradients, before and after a step of the schedule.
-  void step(const Schedule& schedule, std::vector<std::vector<std::vector<float>>>& gradients) {
-    for (std::size_t b = 0; b < schedule.buckets.size(); ++b) {
-      const Bucket& bucket = schedule.buckets[b];
+  /// [rank][parameter] gradients, before and after a step of these buckets in this iteration.
+  void step(const std::vector<program::ParameterGroup>& buckets, int iteration,
+            std::vector<std::vector<std::vector<float>>>& gradients) {
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      const program::ParameterGroup& bucket = buckets[b];
       PerRank values(gradients.size());
       for (std::size_t r = 0; r < values.size(); ++r)
         for (const std::int32_t p : bucket.parameters) {
           const auto& each = gradients[r][static_cast<std::size_t>(p)];
           values[r].insert(values[r].end(), each.begin(), each.end());
         }
-      ranks_.run(bucket, static_cast<std::int32_t>(b), values);
+      CommBucket seen;
+      for (const std::int32_t p : bucket.parameters)
+        seen.gradients.push_back(works_.matrices[at(p)]);
+      ranks_.run(hooked_bucket(hook_, seen, count_, works_.ranks_per_node.largest(),
+                               works_.device.synchronous, iteration),
+                 static_cast<std::int32_t>(b), values);
       for (std::size_t r = 0; r < values.size(); ++r) {
         auto from = values[r].begin();
         for (const std::int32_t p : bucket.parameters) {
@@ -38,6 +48,9 @@ class HostHooks {
   }
 
  private:
+  CommHook hook_;
+  StepWorks works_;
+  int count_;
   HookedRanks ranks_;
 };
 
@@ -96,7 +109,7 @@ inline double worst_hook_error(Backend& backend, const SmallJob& job, Training t
                                int iterations) {
   Training local = training;
   local.strategy = Strategy::none;
-  backend.run(job.step(job.schedule(local)));
+  backend.run(job.step(local));
   std::vector<std::vector<std::vector<float>>> given(static_cast<std::size_t>(backend.ranks()));
   for (std::size_t p = 0; p < job.workload.parameters.size(); ++p) {
     const std::vector<float> mine = backend.gradient(static_cast<int>(p));
@@ -106,15 +119,15 @@ inline double worst_hook_error(Backend& backend, const SmallJob& job, Training t
       std::memcpy(each.data(), all[r].data(), all[r].size());
     }
   }
-  HostHooks host(training.comm_hook, backend.ranks());
+  HostHooks host(job, training.comm_hook, backend.ranks());
   double worst = 0;
   for (int i = 0; i < iterations; ++i) {
     // Across the start of hooks that begin plainly.
     training.iteration = 2 + i;
-    const Schedule schedule = job.schedule(training);
-    backend.run(job.step(schedule));
+    const program::Job step = job.step(training);
+    backend.run(step);
     auto expected = given;
-    host.step(schedule, expected);
+    host.step(step.groups, training.iteration, expected);
     const auto& mine = expected[static_cast<std::size_t>(backend.rank())];
     for (std::size_t p = 0; p < mine.size(); ++p) {
       double largest = 0, off = 0;

@@ -4,7 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "model/ddp/build_schedule.hpp"
+#include "model/ddp/build_job.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/predict.hpp"
@@ -22,80 +22,55 @@ Training with(const Scenario& scenario, Strategy strategy) {
   return training;
 }
 
-/// The work that takes `cost`, as a schedule and its costs get it.
-std::uint32_t add_work(Schedule& schedule, Costs& costs, const Work& work, const WorkCost& cost) {
-  schedule.works.push_back(work);
-  costs.works.push_back(cost);
-  return static_cast<std::uint32_t>(schedule.works.size()) - 1;
-}
-
 struct Priced {
-  Schedule schedule;
-  Costs costs;
+  program::Job job;
+  JobCosts costs;
 };
 
-/// Long kernels back to back, each fourth followed by a collective that slows the next ones, so
-/// that rates change all the time.
+/// 64 ranks that are alike: long kernels back to back, each fourth followed by a collective that
+/// slows the next ones, so that rates change all the time.
 Priced many_changes() {
   constexpr std::uint32_t kernels = 100'000, lengths = 7;
+  constexpr std::uint16_t ranks = 64;
   constexpr std::chrono::microseconds enqueueing{5};
   Priced priced;
-  auto& [schedule, costs] = priced;
-  schedule.buckets.resize(1);
-  std::vector<std::uint32_t> kernel_works;
+  auto& [job, prices] = priced;
+  job.streams = {{.name = "host"}, {.name = "compute"}, {"communication", true}};
+  job.own.deeds = {{program::Compute{}}, {program::Collective{}}};
+  job.program_of.assign(ranks, 0);
+  job.communicators.emplace_back().groups.emplace_back();
+  for (std::int32_t rank = 0; rank < ranks; ++rank) job.communicators[0].groups[0].push_back(rank);
+  prices.of_rank.assign(ranks, 0);
+  Costs& costs = prices.kinds.emplace_back();
   for (std::uint32_t i = 0; i < lengths; ++i) {
-    WorkCost cost;
+    job.works.push_back(moving(Operation::forward, Bytes{1 + i}));
+    WorkCost& cost = costs.works.emplace_back();
     cost.host = cost.first_launch = enqueueing;
     cost.work = cost.last_launch = std::chrono::microseconds{20 + i};
-    kernel_works.push_back(
-        add_work(schedule, costs, moving(Operation::forward, Bytes{1 + i}), cost));
   }
-  Work all_reduce;
-  all_reduce.operation = Operation::all_reduce;
-  WorkCost slowing;
+  job.works.emplace_back().operation = Operation::all_reduce;
+  WorkCost& slowing = costs.works.emplace_back();
   slowing.host = slowing.first_launch = enqueueing;
   slowing.work = std::chrono::microseconds{30};
   slowing.beside = {1.2F, 1.3F, 2.0F};
-  const std::uint32_t collective_work = add_work(schedule, costs, all_reduce, slowing);
+  program::Program& step = job.programs.emplace_back();
+  const auto add = [&](std::uint32_t work, bool sends) {
+    if (sends) step.after.push_back(static_cast<std::uint32_t>(step.tasks.size()) - 1);
+    step.tasks.push_back({.work = work,
+                          .deed = sends ? 1U : 0U,
+                          .after_end = static_cast<std::uint32_t>(step.after.size()),
+                          .stream = static_cast<std::uint8_t>(sends ? 2 : 1)});
+  };
   for (std::uint32_t i = 0; i < kernels; ++i) {
-    schedule.tasks.emplace_back().work = kernel_works[i % lengths];
-    if (i % 4 != 3) continue;
-    Task collective;
-    collective.operation = Operation::all_reduce;
-    collective.stream = Stream::communication;
-    collective.bucket = 0;
-    collective.work = collective_work;
-    collective.after_begin = static_cast<std::uint32_t>(schedule.after.size());
-    collective.after_count = 1;
-    schedule.after.push_back(static_cast<std::uint32_t>(schedule.tasks.size()) - 1);
-    schedule.tasks.push_back(collective);
+    add(i % lengths, false);
+    if (i % 4 == 3) add(lengths, true);
   }
   return priced;
 }
 
-/// Events per second, of a job of 64 ranks that are alike.
+/// Events per second.
 void engine_events(benchmark::State& state) {
-  const auto [schedule, costs] = many_changes();
-  program::Job job;
-  job.streams = {{.name = "host"}, {.name = "compute"}, {"communication", true}};
-  job.works = schedule.works;
-  job.own.deeds = {{program::Compute{}}, {program::Collective{}}};
-  job.program_of.assign(64, 0);
-  job.communicators.emplace_back().groups.emplace_back();
-  for (std::int32_t rank = 0; rank < 64; ++rank) job.communicators[0].groups[0].push_back(rank);
-  program::Program& step = job.programs.emplace_back();
-  step.after = schedule.after;
-  std::uint32_t after = 0;
-  for (const Task& task : schedule.tasks) {
-    const bool sends = is_collective(task.operation);
-    after += task.after_count;
-    program::Task& added = step.tasks.emplace_back();
-    added.work = task.work;
-    added.deed = sends ? 1 : 0;
-    added.stream = sends ? 2 : 1;
-    added.after_end = after;
-  }
-  const JobCosts prices{{costs}, std::vector<std::uint16_t>(64, 0)};
+  const auto [job, prices] = many_changes();
   std::uint64_t all = 0;
   for (auto _ : state) all += simulate(job, prices).events;
   state.counters["events/s"] =
@@ -113,26 +88,25 @@ void plan_and_simulate_xl(benchmark::State& state) {
   for (auto _ : state) {
     const PlannedStep planned = plan_step(model.works, training);
     benchmark::DoNotOptimize(step_length(model.costs, planned));
-    tasks = planned.schedule.tasks.size();
+    tasks = planned.job.programs.front().tasks.size();
   }
   state.counters["tasks"] = static_cast<double>(tasks);
 }
 BENCHMARK(plan_and_simulate_xl)->Unit(benchmark::kMicrosecond);
 
-/// The schedule of such a step, with its costs.
+/// The job of such a step, with its costs.
 void build_xl(benchmark::State& state) {
   const Scenario scenario = read_scenario(xl_scenario);
   const StepModel model = model_of(scenario);
   const Training training = with(scenario, Strategy::bucketed);
   for (auto _ : state) {
-    const Schedule schedule = build_schedule(model.works, training);
-    benchmark::DoNotOptimize(schedule.tasks.data());
-    benchmark::DoNotOptimize(model.costs.price(schedule).works.data());
+    const program::Job job = build_job(model.works, training);
+    benchmark::DoNotOptimize(model.costs.price(job.works, job.passes).works.data());
   }
 }
 BENCHMARK(build_xl)->Unit(benchmark::kMicrosecond);
 
-/// And as a job.
+/// The job, arranged for the engine.
 void plan_xl(benchmark::State& state) {
   const Scenario scenario = read_scenario(xl_scenario);
   const StepModel model = model_of(scenario);

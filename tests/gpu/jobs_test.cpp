@@ -35,8 +35,8 @@ int check_all(const JobOptions& options, const SmallJob& job) {
           Training none = training;
           none.strategy = Strategy::none;
           const GradientReference reference =
-              reference_of(backend, job, job.schedule(none), micro_batches);
-          const RankRun run = backend.run(job.step(job.schedule(training)));
+              reference_of(backend, job, job.step(none), micro_batches);
+          const RankRun run = backend.run(job.step(training));
           for (const TaskTimes& times : run.times)
             if (times.end < times.start) return 6;
           if (!check_gradients(backend, job.workload, reference).good()) return 5;
@@ -107,13 +107,14 @@ TEST_CASE("comm hooks run in loopback in every type, in the order of their tasks
             for (const HookCase& each : gpu_hooks()) {
               Training training = hooked(each.hook);
               for (training.iteration = 2; training.iteration < 5; ++training.iteration) {
-                const Schedule schedule = job.schedule(training);
-                const RankRun run = job.run(backend, schedule);
+                const program::Job schedule = job.step(training);
+                const program::Program& program = schedule.programs.front();
+                const RankRun run = backend.run(schedule);
                 for (std::size_t t = 0; t < run.times.size(); ++t) {
                   if (run.times[t].end < run.times[t].start) return 6;
-                  if (schedule.tasks[t].stream == Stream::host) continue;
-                  for (const std::uint32_t earlier : schedule.waits_for(schedule.tasks[t]))
-                    if (schedule.tasks[earlier].stream != Stream::host &&
+                  if (program.tasks[t].stream == 0) continue;
+                  for (const std::uint32_t earlier : program.waits_for(t))
+                    if (program.tasks[earlier].stream != 0 &&
                         run.times[t].start + std::chrono::microseconds{2} < run.times[earlier].end)
                       return 7;
                 }
@@ -135,9 +136,9 @@ TEST_CASE("a rank that is killed takes the others with it in time", "[gpu][jobs]
   const auto begin = std::chrono::steady_clock::now();
   const int code = run_job(options, [&](Backend& backend) {
     backend.load(job.workload, job.optimizer);
-    backend.run(job.step(job.schedule(Strategy::bucketed)));
+    backend.run(job.step(Strategy::bucketed));
     if (backend.rank() == 1) std::_Exit(9);
-    for (int i = 0; i < 100; ++i) backend.run(job.step(job.schedule(Strategy::bucketed)));
+    for (int i = 0; i < 100; ++i) backend.run(job.step(Strategy::bucketed));
     return 0;
   });
   CHECK(code != 0);

@@ -75,14 +75,14 @@ def the_tree_itself_is_clean():
 def file_line_and_reason_are_said():
     expect_refused(
         {
-            'model/schedule/task.hpp': '#pragma once\n\n#include <vector>\n'
+            'model/program/task.hpp': '#pragma once\n\n#include <vector>\n'
                                        '#include "model/ddp/training.hpp"\n',
             'model/ddp/training.hpp': ''
-        }, 'model/schedule/task.hpp:4: includes "model/ddp/training.hpp": model/schedule sees only')
+        }, 'model/program/task.hpp:4: includes "model/ddp/training.hpp": model/program sees only')
 
 
 def arrows_point_one_way():
-    down = [('model/schedule', 'model/base'), ('model/ddp', 'model/schedule'),
+    down = [('model/program', 'model/base'), ('model/ddp', 'model/program'),
             ('model/cost', 'model/workload'), ('sim/engine', 'model/cost'),
             ('sim/tune', 'sim/engine'), ('sim/predict', 'model/ddp'),
             ('backend/gloo', 'backend/job'), ('backend/measure', 'model/cost'),
@@ -141,20 +141,20 @@ def libraries_have_their_rooms():
 
 def no_way_around():
     target = {'model/ddp/training.hpp': ''}
-    for include, reason in (('<model/ddp/training.hpp>', 'model/schedule sees only'),
+    for include, reason in (('<model/ddp/training.hpp>', 'model/program sees only'),
                             ('"../ddp/training.hpp"', 'no such file'),
-                            ('"model/schedule/../ddp/training.hpp"', 'is no room'),
+                            ('"model/program/../ddp/training.hpp"', 'is no room'),
                             ('TRAINING', "write the header's name")):
         expect_refused(
             {
-                'model/schedule/user.cpp': f'  #  include {include}\n', 'model/schedule/x.hpp': '',
+                'model/program/user.cpp': f'  #  include {include}\n', 'model/program/x.hpp': '',
                 **target
-            }, 'model/schedule/user.cpp:1', reason)
+            }, 'model/program/user.cpp:1', reason)
     expect_refused(
         {
-            'model/schedule/user.cpp': '#include "model/schedule/x.inl"\n',
-            'model/schedule/x.inl': ''
-        }, 'model/schedule/user.cpp:1', 'headers end in')
+            'model/program/user.cpp': '#include "model/program/x.inl"\n',
+            'model/program/x.inl': ''
+        }, 'model/program/user.cpp:1', 'headers end in')
 
 
 def a_new_folder_has_to_say_where_it_stands():
@@ -163,34 +163,34 @@ def a_new_folder_has_to_say_where_it_stands():
 
 
 def exceptions_are_counted_and_only_shrink():
-    known = {'cmake/include_exceptions.txt': '# a remark\nmodel/schedule/user.cpp -> model/ddp\n'}
-    code, out, complaints = check({**arrow('model/schedule', 'model/ddp'), **known})
+    known = {'cmake/include_exceptions.txt': '# a remark\nmodel/program/user.cpp -> model/ddp\n'}
+    code, out, complaints = check({**arrow('model/program', 'model/ddp'), **known})
     expect(code == 0 and '1 known exceptions' in out and not complaints, code, out, complaints)
     # The same file may not use its exception for another room, and no other file may use it.
     expect_refused(
-        {**arrow('model/schedule', 'model/ddp'), **arrow('model/schedule', 'model/cost'), **known},
+        {**arrow('model/program', 'model/ddp'), **arrow('model/program', 'model/cost'), **known},
         'includes "model/cost/used.hpp"')
     # What is mended leaves the list.
-    expect_refused({'model/schedule/user.cpp': '', **known},
-                   'include_exceptions.txt:2: model/schedule/user.cpp no longer includes',
+    expect_refused({'model/program/user.cpp': '', **known},
+                   'include_exceptions.txt:2: model/program/user.cpp no longer includes',
                    'remove this exception')
 
 
 def a_wrong_include_fails_the_build():
     wrong = '#include "model/cost/price.hpp"\n'
-    right = '#include "model/schedule/schedule.hpp"\nint tasks() { return count; }\n'
+    right = '#include "model/program/job.hpp"\nint tasks() { return count; }\n'
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder) / 'project'
         write(
             root, {
                 'CMakeLists.txt': f'cmake_minimum_required(VERSION 3.25)\nproject(two_rooms CXX)\n'
                 f'include({TREE}/cmake/rooms.cmake)\nddpsim_check_includes()\n'
-                'ddpsim_room(model/schedule)\nddpsim_room(model/cost LINKS '
-                'ddpsim_model_schedule)\n',
-                'model/schedule/schedule.hpp': '#pragma once\ninline constexpr int count = 3;\n',
-                'model/schedule/schedule.cpp': wrong + right,
+                'ddpsim_room(model/program)\nddpsim_room(model/cost LINKS '
+                'ddpsim_model_program)\n',
+                'model/program/job.hpp': '#pragma once\ninline constexpr int count = 3;\n',
+                'model/program/job.cpp': wrong + right,
                 'model/cost/price.hpp': '#pragma once\n',
-                'model/cost/price.cpp': '#include "model/schedule/schedule.hpp"\n'
+                'model/cost/price.cpp': '#include "model/program/job.hpp"\n'
                                         'int price() { return count; }\n'
             })
         build = root / 'build'
@@ -206,19 +206,19 @@ def a_wrong_include_fails_the_build():
             said = done.stdout + done.stderr
             expect(done.returncode != 0, 'it was built', said)
             expect(
-                'model/schedule/schedule.cpp:1: includes "model/cost/price.hpp": model/schedule '
+                'model/program/job.cpp:1: includes "model/cost/price.hpp": model/program '
                 'sees only'
                 in said, said)
-        write(root, {'model/schedule/schedule.cpp': right})
+        write(root, {'model/program/job.cpp': right})
         done = subprocess.run([options.cmake, '--build', build], capture_output=True, text=True)
         expect(done.returncode == 0, 'without the wrong include it must be built', done.stdout,
                done.stderr)
         # A build after which nothing changed does not check again; a new file is checked.
         done = subprocess.run([options.cmake, '--build', build], capture_output=True, text=True)
         expect('Holding includes' not in done.stdout, done.stdout)
-        write(root, {'model/schedule/new.cpp': wrong})
+        write(root, {'model/program/new.cpp': wrong})
         done = subprocess.run([options.cmake, '--build', build], capture_output=True, text=True)
-        expect(done.returncode != 0 and 'model/schedule/new.cpp:1' in done.stdout + done.stderr,
+        expect(done.returncode != 0 and 'model/program/new.cpp:1' in done.stdout + done.stderr,
                done.stdout, done.stderr)
 
 

@@ -115,7 +115,7 @@ TEST_CASE("collectives are named by the flag, among all ranks and among groups",
 
 TEST_CASE("of a step's collectives sizes up to twice its largest are measured",
           "[tools][asked_collectives]") {
-  Schedule step;
+  program::Job step;
   step.works = {{.operation = Operation::all_reduce, .payload = MiB},
                 {.operation = Operation::all_gather, .payload = 4 * KiB},
                 {.operation = Operation::all_gather, .payload = 16 * KiB},

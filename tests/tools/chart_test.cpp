@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/model/timeline/of_schedule.hpp"
+#include "tests/model/timeline/of_rows.hpp"
 #include "tests/sim/predict/fixtures.hpp"
 
 namespace ddpsim {
@@ -12,10 +12,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Step step_of(const Schedule& schedule, const Timeline& timeline) {
-  const timelines::OfSchedule of(schedule, timeline);
+Step step_of(const fixtures::Script& script, const fixtures::Timeline& timeline) {
+  timelines::Times when;
+  when.ranks = timeline.ranks;
+  when.end = timeline.end;
+  const timelines::OfRows of(script.schedule, when);
   Step step;
-  step.planned = std::make_shared<const PlannedStep>(schedule, of.job);
+  step.planned = std::make_shared<const PlannedStep>(of.job);
   step.times = of.times;
   for (std::size_t rank = 0; rank < timeline.ranks.size(); ++rank) step.ranks.push_back(rank);
   return step;
@@ -27,7 +30,7 @@ std::string chart_with(Operation operation) {
   script.add(fixtures::kernel(10ms));
   script.add(fixtures::kernel(10ms));
   script.schedule.tasks.back().operation = script.schedule.works.back().operation = operation;
-  const Step step = step_of(script.schedule, fixtures::simulate(script));
+  const Step step = step_of(script, fixtures::simulate(script));
   return timeline_chart({{"bucketed", &step}});
 }
 
@@ -48,7 +51,7 @@ TEST_CASE("the chart shows how long rank 0 waits for the end of the step", "[too
   script.add(fixtures::kernel(10ms));
   fixtures::Script slower = script;
   slower.costs = slowed_down(script.schedule.works, false, script.costs, 2);
-  const Step step = step_of(script.schedule, fixtures::simulate(std::array{script, slower}));
+  const Step step = step_of(script, fixtures::simulate(std::array{script, slower}));
   const std::string chart = timeline_chart({{"none", &step}});
   CHECK_THAT(
       chart,

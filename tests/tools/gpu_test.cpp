@@ -10,6 +10,7 @@
 #include "tests/backend/nccl/fake_gpu.hpp"
 #include "tests/not_run.hpp"
 #include "tests/tools/program.hpp"
+#include "tools/study/step_jobs.hpp"
 #include "tools/study/validation.hpp"
 
 namespace ddpsim {
@@ -55,7 +56,7 @@ TEST_CASE("what is calibrated on an asynchronous device predicts its steps", "[t
   const Scenario scenario = read_scenario(scratch.write("fake.yaml", twelve_layers), {});
   const std::vector<Training> trainings =
       trainings_to_validate(scenario, {4 * KiB, 12 * KiB, 40 * KiB});
-  const std::vector<Schedule> schedules = schedules_of(scenario, trainings);
+  const std::vector<program::Job> jobs = jobs_of(scenario, trainings);
   ValidateOptions options;
   options.steps = 7;
   options.warm_up = 1;
@@ -70,7 +71,7 @@ TEST_CASE("what is calibrated on an asynchronous device predicts its steps", "[t
       make_nccl_backend(std::move(gpu), {GpuLink::Mode::loopback, 8}, *rendezvous, 0, 1, "", 10s);
   const auto begin = std::chrono::steady_clock::now();
   const auto lacked_before = lacked_processor();
-  const Validation validation = validate(*backend, scenario, trainings, schedules, options, {});
+  const Validation validation = validate(*backend, scenario, trainings, jobs, options, {});
   const std::chrono::duration<double> lacked = lacked_processor() - lacked_before,
                                       passed = std::chrono::steady_clock::now() - begin;
   // The fake GPU's clock goes on while this thread waits for a processor.

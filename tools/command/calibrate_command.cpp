@@ -203,7 +203,7 @@ std::vector<Training> trainings_of(const Scenario& scenario) {
 
 /// `left_before`: of the processors, before the ranks began.
 Calibration measured(Backend& backend, const Scenario& scenario,
-                     const std::vector<Schedule>& schedules, const CalibrateRequest& request,
+                     const std::vector<program::Job>& jobs, const CalibrateRequest& request,
                      const JobOptions& job, double left_before) {
   Progress progress(request.common.quiet || backend.rank() != 0, Progress::InLogs::yes);
   Watch watch;
@@ -211,8 +211,8 @@ Calibration measured(Backend& backend, const Scenario& scenario,
   watch.stop = [] { return Interruptible::asked(); };
   const Steal steal;
   backend.load(scenario.workload, scenario.optimizer);
-  Calibration calibration = measure_machine(backend, scenario.workload, schedules,
-                                            jobs_of(scenario), request.options, watch);
+  Calibration calibration =
+      measure_machine(backend, scenario.workload, jobs, request.options, watch);
   calibration.backend = request.job.backend;
   const double stolen = largest_of_ranks(backend, steal.share());
   // Once more, for what began meanwhile; the other ranks have nothing left to do.
@@ -263,14 +263,14 @@ int calibrate_command(const std::vector<std::string>& arguments) {
   scenario.training.join.reset();  // all ranks are measured
   JobOptions job_options = request.job.options(scenario.cluster.ranks());
   scenario.cluster = side_by_side(scenario.cluster, link_ranks(job_options));
-  const std::vector<Schedule> schedules = schedules_of(scenario, trainings_of(scenario));
-  job_options.agreement = agreement_of(scenario.workload, schedules, request.agreement);
+  const std::vector<program::Job> jobs = jobs_of(scenario, trainings_of(scenario));
+  job_options.agreement = agreement_of(scenario.workload, jobs, request.agreement);
   const int ranks = scenario.cluster.ranks();
   if (request.collectives)
     request.options.collectives =
         collectives_named("--collectives", *request.collectives, ranks, request.options.largest);
   else if (request.job.synchronous())
-    request.options.collectives = collectives_of(schedules, ranks, request.options.largest);
+    request.options.collectives = collectives_of(jobs, ranks, request.options.largest);
   if (speaks(job_options)) {
     const bool elsewhere = request.interrupted != request.output;
     constexpr std::int64_t room = 256 * 1024;  // of a thousand entries
@@ -285,7 +285,7 @@ int calibrate_command(const std::vector<std::string>& arguments) {
   return run_job(job_options, [&](Backend& backend) {
     const Interruptible interruptible;
     const Calibration calibration =
-        measured(backend, scenario, schedules, request, job_options, left_before);
+        measured(backend, scenario, jobs, request, job_options, left_before);
     return backend.rank() == 0 ? report(request, calibration) : exit_done;
   });
 }

@@ -7,7 +7,7 @@
 #include "backend/job/allocation.hpp"
 #include "backend/job/rank_environment.hpp"
 #include "backend/run/backends.hpp"
-#include "model/schedule/fingerprint.hpp"
+#include "model/program/fingerprint.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "sim/tune/parallel.hpp"
 #include "tools/study/flag_values.hpp"
@@ -134,7 +134,7 @@ int link_ranks(const JobOptions& options) {
   return place ? place->ranks : 1;
 }
 
-std::string agreement_of(const Workload& workload, const std::vector<Schedule>& steps,
+std::string agreement_of(const Workload& workload, const std::vector<program::Job>& steps,
                          const std::string& flags) {
   std::string text = flags;
   for (const Layer& layer : workload.layers)
@@ -146,8 +146,8 @@ std::string agreement_of(const Workload& workload, const std::vector<Schedule>& 
       }
   for (const Parameter& parameter : workload.parameters)
     text += fmt::format("\nparameter {} {}", parameter.name, parameter.elements());
-  for (const Schedule& step : steps)
-    text += fmt::format("\nstep {}", fingerprint_text(fingerprint(step)));
+  for (const program::Job& step : steps)
+    text += fmt::format("\nstep {}", program::fingerprint_text(program::fingerprint(step)));
   return text;
 }
 

@@ -38,8 +38,8 @@ std::string allocation_note(const JobFlags& flags, const JobOptions& options,
 /// Ranks that an all-reduce of the job is made for.
 int link_ranks(const JobOptions& options);
 
-/// Everything that must be the same on all ranks for their steps to be: shapes, schedules, `flags`.
-std::string agreement_of(const Workload& workload, const std::vector<Schedule>& steps,
+/// Everything that must be the same on all ranks for their steps to be: shapes, jobs, `flags`.
+std::string agreement_of(const Workload& workload, const std::vector<program::Job>& steps,
                          const std::string& flags);
 
 }  // namespace ddpsim

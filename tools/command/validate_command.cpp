@@ -32,6 +32,7 @@
 #include "tools/study/flag_values.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/other_machine.hpp"
+#include "tools/study/step_jobs.hpp"
 
 namespace ddpsim {
 namespace {
@@ -70,19 +71,6 @@ struct ValidatedVariants {
   std::vector<Training> trainings;
   std::vector<std::vector<Setting>> settings;
 };
-
-/// Does a rank compute the same, and is so much reduced by so many?
-bool same_tasks(const Schedule& one, const Schedule& other) {
-  const auto alike = [&](const Task& a, const Task& b) {
-    const auto place = [](const Task& task) {
-      return std::tuple(task.operation, task.stream, task.micro_batch, task.layer, task.kernel,
-                        task.parameter, task.user_hook);
-    };
-    return place(a) == place(b) && one.work_of(a) == other.work_of(b);
-  };
-  return one.ranks_without_inputs == other.ranks_without_inputs && one.hooks == other.hooks &&
-         std::ranges::equal(one.tasks, other.tasks, alike);
-}
 
 bool sets_buckets(const std::string& key) {
   constexpr std::array<std::string_view, 4> keys{"training.bucket_cap", "training.bucket_caps",
@@ -137,7 +125,7 @@ ValidatedVariants variants_of(const Scenario& scenario, const ValidateRequest& r
   }
   const Grid grid = grid_of(request);
   check_varied_alone(grid, request.common.set);
-  std::optional<Schedule> none;  // the first combination's
+  std::optional<std::uint64_t> none;  // the first combination's
   for (std::size_t point = 0; point < grid.points(); ++point) {
     const std::vector<Setting> settings = grid.settings(point);
     std::vector<Setting> overrides = request.common.set;
@@ -146,13 +134,13 @@ ValidatedVariants variants_of(const Scenario& scenario, const ValidateRequest& r
     check_plugins(plugins, varied.training);
     varied.cluster = scenario.cluster;
     const std::vector<Training> trainings = trainings_to_validate(varied, request.caps);
-    Schedule alone = std::move(schedules_of(varied, {trainings.front()}).front());
-    if (none && !same_tasks(alone, *none))
+    const std::uint64_t alone = program::fingerprint(jobs_of(varied, {trainings.front()}).front());
+    if (none && alone != *none)
       throw InputError(
           fmt::format("--vary {}: the step without communication, to which the others are "
                       "compared, is not the same; run validate once for each",
                       describe_point(grid, point)));
-    if (!none) none = std::move(alone);
+    none = alone;
     for (const Training& training : trainings) {
       const bool varies = training.strategy == Strategy::bucketed;
       if (point > 0 && !varies) continue;
@@ -167,11 +155,11 @@ ValidatedVariants variants_of(const Scenario& scenario, const ValidateRequest& r
 
 /// All-reduces larger than any payload of the steps tell nothing of them; to gather what many ranks
 /// have costs as much as an all-reduce of at most twice the payload.
-Bytes enough_for(const std::vector<Schedule>& schedules) {
+Bytes enough_for(const std::vector<program::Job>& jobs) {
   Bytes most = 2 * MiB;
-  for (const Schedule& schedule : schedules)
-    for (const Task& task : schedule.tasks)
-      if (is_collective(task.operation)) most = std::max(most, 2 * schedule.work_of(task).payload);
+  for (const program::Job& job : jobs)
+    for (const Work& work : job.works)
+      if (is_collective(work.operation)) most = std::max(most, 2 * work.payload);
   return Bytes{static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(most.count)))};
 }
 
@@ -323,13 +311,13 @@ void note_calibration(Backend& backend, const Workload& workload, const Validate
 
 /// Called by every rank; what rank 0 gets back is complete.
 Validation validated(Backend& backend, const Scenario& scenario, const ValidatedVariants& variants,
-                     const std::vector<Schedule>& schedules, const ValidateRequest& request) {
+                     const std::vector<program::Job>& jobs, const ValidateRequest& request) {
   note_calibration(backend, scenario.workload, request);
   Progress progress(request.common.quiet || backend.rank() != 0, Progress::InLogs::yes);
   Watch watch;
   watch.progress = [&](const std::string& what, double done) { progress.show(what, done); };
   Validation validation =
-      validate(backend, scenario, variants.trainings, schedules, request.options, watch);
+      validate(backend, scenario, variants.trainings, jobs, request.options, watch);
   for (std::size_t s = 0; s < variants.settings.size(); ++s)
     validation.steps[s].settings = variants.settings[s];
   validation.mode = fmt::format("{}, {} rank{}, {}", request.job.backend, backend.ranks(),
@@ -352,9 +340,8 @@ int validate_command(const std::vector<std::string>& arguments) {
   JobOptions options = request.job.options(scenario.cluster.ranks());
   scenario.cluster = side_by_side(scenario.cluster, link_ranks(options));
   const ValidatedVariants variants = variants_of(scenario, request, plugins);
-  const std::vector<Schedule> schedules = schedules_of(scenario, variants.trainings);
-  request.options.measure.largest =
-      std::min(request.options.measure.largest, enough_for(schedules));
+  const std::vector<program::Job> jobs = jobs_of(scenario, variants.trainings);
+  request.options.measure.largest = std::min(request.options.measure.largest, enough_for(jobs));
   options.plugins = &plugins;
   if (speaks(options)) {
     check_outputs(request);
@@ -365,10 +352,10 @@ int validate_command(const std::vector<std::string>& arguments) {
     }
   }
   const double left_before = left_by_others(options);
-  options.agreement = agreement_of(scenario.workload, schedules,
-                                   request.agreement + exceptions_text(scenario.cluster));
+  options.agreement =
+      agreement_of(scenario.workload, jobs, request.agreement + exceptions_text(scenario.cluster));
   return run_job(options, [&](Backend& backend) {
-    Validation validation = validated(backend, scenario, variants, schedules, request);
+    Validation validation = validated(backend, scenario, variants, jobs, request);
     if (backend.rank() != 0) return exit_done;
     // Once more, for what began meanwhile; the other ranks have nothing left to do.
     validation.left_by_others = std::min(left_before, left_by_others(options));

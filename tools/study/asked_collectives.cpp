@@ -42,10 +42,10 @@ std::vector<Operation> operations_named(const std::string& flag, const std::stri
 
 }  // namespace
 
-std::vector<CollectiveCase> collectives_of(const std::vector<Schedule>& steps, int ranks,
+std::vector<CollectiveCase> collectives_of(const std::vector<program::Job>& steps, int ranks,
                                            Bytes largest) {
   std::map<std::pair<Operation, int>, Bytes> sizes;
-  for (const Schedule& step : steps)
+  for (const program::Job& step : steps)
     for (const Work& work : step.works) {
       if (!is_collective(work.operation)) continue;
       const int among = work.group > 0 ? std::min(work.group, ranks) : ranks;

@@ -33,12 +33,11 @@ Kept kept_by(const CommHook& hook, int ranks) {
 
 }  // namespace
 
-ExpectedGradients expected_gradients(const Training& training, const Schedule& schedule,
-                                     int ranks) {
+ExpectedGradients expected_gradients(const Training& training, int ranks) {
   ExpectedGradients expected;
   expected.divisor = training.divisor(ranks);
-  if (schedule.hook_state.empty()) return expected;
   const CommHook& hook = training.comm_hook;
+  if (training.strategy != Strategy::bucketed || training.own_buckets() || !hook) return expected;
   expected.kept = kept_by(hook, ranks);
   expected.wire = hook.wrappers;
   if (hook.kind == CommHookKind::fp16_compress) expected.wire.push_back(DType::fp16);

@@ -2,13 +2,11 @@
 
 #include "backend/measure/check_gradients.hpp"
 #include "model/ddp/training.hpp"
-#include "model/schedule/schedule.hpp"
 
 namespace ddpsim {
 
-/// What a real run of `schedule`, built for `training`, has to leave as gradients on `ranks` ranks:
-/// a comm hook may lose some of them (PowerSGD, topk), or not average them at all (noop,
-/// subgroups).
-ExpectedGradients expected_gradients(const Training& training, const Schedule& schedule, int ranks);
+/// What a real step of `training` has to leave as gradients on `ranks` ranks: a comm hook may lose
+/// some of them (PowerSGD, topk), or not average them at all (noop, subgroups).
+ExpectedGradients expected_gradients(const Training& training, int ranks);
 
 }  // namespace ddpsim

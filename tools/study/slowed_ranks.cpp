@@ -6,6 +6,7 @@
 
 #include "model/base/index.hpp"
 #include "scenarios/reader/text/input_error.hpp"
+#include "sim/engine/price.hpp"
 #include "sim/predict/predict.hpp"
 #include "tools/study/names.hpp"
 
@@ -40,43 +41,27 @@ void check_exceptions(const Scenario& scenario) {
   }
 }
 
-namespace {
-
-/// The task of the program that does what a task of the schedule does, or the next one.
-std::uint32_t task_in_program(const Schedule& schedule, const program::Program& program,
-                              std::size_t task) {
-  for (std::uint32_t t = 0; t < program.tasks.size(); ++t)
-    if (const std::uint32_t deed = program.tasks[t].deed;
-        deed >= task && deed < schedule.tasks.size())
-      return t;
-  return 0;
-}
-
-}  // namespace
-
-std::vector<RunOptions> paces_of(const Scenario& scenario, const std::vector<Schedule>& schedules,
-                                 const std::vector<program::Job>& jobs, int rank) {
-  std::vector<RunOptions> paces(schedules.size());
+std::vector<RunOptions> paces_of(const Scenario& scenario, const std::vector<program::Job>& jobs,
+                                 int rank) {
+  std::vector<RunOptions> paces(jobs.size());
   const RankException* exception = exception_of(scenario.cluster.exceptions, rank);
   if (exception == nullptr) return paces;
   const CostModel costs = model_of(scenario).costs;
-  for (std::size_t s = 0; s < schedules.size(); ++s) {
-    const Schedule& schedule = schedules[s];
-    paces[s].compute = exception->compute;
-    paces[s].pause = exception->pause;
-    const std::size_t kernel =
-        kernel_at(schedule, costs.price(schedule), exception->at, 0, schedule.tasks.size());
-    const program::Job& job = jobs[s];
-    paces[s].pause_before =
-        task_in_program(schedule, job.programs[job.program_of[at(rank)]], kernel);
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    paces[j].compute = exception->compute;
+    paces[j].pause = exception->pause;
+    const JobCosts of_job = price(costs, jobs[j]);
+    const std::uint16_t kind = of_job.of_rank[at(rank)];
+    if (kind < of_job.pauses.size() && !of_job.pauses[kind].empty())
+      paces[j].pause_before = of_job.pauses[kind].front().task;
   }
   return paces;
 }
 
-std::vector<int> typical_ranks(const Schedule& schedule, const Cluster& cluster, int ranks) {
+std::vector<int> typical_ranks(const Training& training, const Cluster& cluster, int ranks) {
+  const int with_inputs = ranks - (training.join ? training.join->joined_ranks : 0);
   std::vector<int> all, typical;
-  for (int rank = 0; rank < ranks; ++rank) {
-    if (!schedule.has_inputs(rank)) continue;
+  for (int rank = 0; rank < with_inputs; ++rank) {
     all.push_back(rank);
     if (exception_of(cluster.exceptions, rank) == nullptr) typical.push_back(rank);
   }

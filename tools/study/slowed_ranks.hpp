@@ -15,15 +15,15 @@ namespace ddpsim {
 /// Throws InputError if real ranks cannot be made to differ as the scenario's exceptions say.
 void check_exceptions(const Scenario& scenario);
 
-/// How `rank` carries out each schedule, as the job of it: an exception is made slower than it is.
-/// It pauses before the kernel that would be reached on the scenario's own device, for this one's
-/// times are measured meanwhile.
-std::vector<RunOptions> paces_of(const Scenario& scenario, const std::vector<Schedule>& schedules,
-                                 const std::vector<program::Job>& jobs, int rank);
+/// How `rank` carries out each job: an exception is made slower than it is. It pauses before
+/// the kernel that would be reached on the scenario's own device, for this one's times are measured
+/// meanwhile.
+std::vector<RunOptions> paces_of(const Scenario& scenario, const std::vector<program::Job>& jobs,
+                                 int rank);
 
 /// Of so many ranks those with inputs that are no exceptions; all with inputs, if there are no
 /// others.
-std::vector<int> typical_ranks(const Schedule& schedule, const Cluster& cluster, int ranks);
+std::vector<int> typical_ranks(const Training& training, const Cluster& cluster, int ranks);
 
 /// The rank for which one that is no exception waits longest, at the buckets' last all-reduces.
 struct LateRank {

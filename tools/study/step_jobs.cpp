@@ -1,19 +1,19 @@
 #include "tools/study/step_jobs.hpp"
 
-#include <memory>
-
+#include "model/ddp/build_job.hpp"
 #include "model/ddp/check_for_ranks.hpp"
-#include "model/ddp/job_of_step.hpp"
 
 namespace ddpsim {
 
-JobOf jobs_of(const Scenario& scenario) {
-  return [&workload = scenario.workload,
-          works = std::make_shared<const StepWorks>(scenario.workload, scenario.cluster,
-                                                    scenario.optimizer)](const Schedule& schedule) {
-    check_for_ranks(schedule, workload);
-    return program::job_of(schedule, *works);
-  };
+std::vector<program::Job> jobs_of(const Scenario& scenario, const std::vector<Training>& trainings,
+                                  bool all_have_inputs) {
+  const StepWorks works(scenario.workload, scenario.cluster, scenario.optimizer);
+  std::vector<program::Job> jobs;
+  for (const Training& training : trainings) {
+    jobs.push_back(build_job(works, training, all_have_inputs));
+    check_for_ranks(jobs.back(), training, scenario.workload);
+  }
+  return jobs;
 }
 
 }  // namespace ddpsim

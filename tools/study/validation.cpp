@@ -8,10 +8,8 @@
 #include "backend/measure/measure_step.hpp"
 #include "backend/measure/steal.hpp"
 #include "model/base/index.hpp"
-#include "model/ddp/build_schedule.hpp"
-#include "model/ddp/job_of_step.hpp"
-#include "model/schedule/fingerprint.hpp"
-#include "model/schedule/variants.hpp"
+#include "model/program/fingerprint.hpp"
+#include "model/program/variants.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "sim/predict/predict.hpp"
 #include "tools/study/expected_gradients.hpp"
@@ -52,14 +50,6 @@ StepMetrics median_of(const std::vector<StepMetrics>& samples) {
   return result;
 }
 
-/// With what the prediction knows of each work, to tell what bounds a step.
-void add_details(JobTimeline& timeline, const std::vector<Timeline::Detail>& details,
-                 const program::Job& job) {
-  timeline.details = {details};
-  timeline.details.front().resize(job.works.size());
-  timeline.details_of.assign(timeline.classes.size(), 0);
-}
-
 /// All timelines of one strategy become its figures; the one in the middle is kept.
 void summarise(std::vector<JobTimeline> timelines, const Scenario& scenario, ValidatedStep& step) {
   Step& measured = step.measured;
@@ -67,15 +57,18 @@ void summarise(std::vector<JobTimeline> timelines, const Scenario& scenario, Val
   std::vector<StepMetrics> samples;
   std::vector<Duration> lengths;
   Waits waits;
-  const std::size_t ranks = timelines.front().classes.size();
-  const std::vector<int> typical =
-      typical_ranks(measured.planned->schedule, scenario.cluster, static_cast<int>(ranks));
+  const std::vector<int> typical = typical_ranks(
+      measured.training, scenario.cluster, static_cast<int>(timelines.front().class_of.size()));
+  // To tell what bounds a step, as the prediction does.
+  std::vector<TaskDetail> details = *step.predicted.rank().details;
+  details.resize(job.works.size());
   for (JobTimeline& timeline : timelines) {
-    add_details(timeline, *step.predicted.rank().details, job);
+    timeline.details = {details};
+    timeline.details_of.assign(timeline.classes.size(), 0);
     for (const int rank : typical) {
       samples.push_back(measure(job, timeline, at(rank)));
       if (rank != typical.front() || scenario.cluster.exceptions.empty()) continue;
-      waits.add(names_of_real_ranks(scenario.cluster, ranks),
+      waits.add(names_of_real_ranks(scenario.cluster, timeline.class_of.size()),
                 waits_for_ranks(job, timeline, samples.back(), at(rank)));
     }
     lengths.push_back(timeline.end.time_since_epoch());
@@ -86,44 +79,42 @@ void summarise(std::vector<JobTimeline> timelines, const Scenario& scenario, Val
   std::sort(timelines.begin(), timelines.end(),
             [](const JobTimeline& a, const JobTimeline& b) { return a.end < b.end; });
   measured.times = std::move(timelines[timelines.size() / 2]);
-  for (std::size_t rank = 0; rank < job.ranks(); ++rank) measured.ranks.push_back(rank);
+  for (std::size_t rank = 0; rank < measured.times.class_of.size(); ++rank)
+    measured.ranks.push_back(rank);
   step.measured_parts = break_down(job, measured.times, at(typical.front()));
 }
 
-/// A step whose kernels are measured.
-struct MeasuredStep {
-  const Training* training;
-  const Schedule* schedule;
-};
-
-/// Schedules that compute the same in their steps, for all that caps change, are measured once.
-bool takes_part(const MeasuredStep& step, const std::vector<MeasuredStep>& measured) {
-  const auto operations = [](const Schedule& of) {
+/// Those of the steps whose kernels are measured: such as compute the same, for all that caps
+/// change, once.
+std::vector<std::size_t> to_measure(const std::vector<Training>& trainings,
+                                    const std::vector<program::Job>& jobs) {
+  const auto operations = [](const program::Job& of) {
     std::set<Operation> all;
-    for (const Task& task : of.tasks) all.insert(task.operation);
+    for (const program::Task& task : of.programs.front().tasks) all.insert(operation_of(of, task));
     return all;
   };
-  return std::none_of(measured.begin(), measured.end(), [&](const MeasuredStep& other) {
-    return other.training->strategy == step.training->strategy &&
-           other.schedule->hook_state == step.schedule->hook_state &&
-           operations(*other.schedule) == operations(*step.schedule);
-  });
+  std::vector<std::size_t> measured;
+  for (std::size_t s = 0; s < jobs.size(); ++s)
+    if (std::ranges::none_of(measured, [&](std::size_t other) {
+          return trainings[other].strategy == trainings[s].strategy &&
+                 jobs[other].hook == jobs[s].hook && operations(jobs[other]) == operations(jobs[s]);
+        }))
+      measured.push_back(s);
+  return measured;
 }
 
 /// As the calibration prices them, with so many ranks. Beside a comm hook, backward takes as much
 /// longer as it did beside that one; a calibration holds one figure for all of its hooks.
 StepModel predict_all(Validation& validation, const std::vector<Training>& trainings,
-                      const std::vector<Schedule>& schedules, int ranks,
+                      const std::vector<program::Job>& jobs, int ranks,
                       const std::optional<MeasureKernels>& kernels) {
   validation.scenario.cluster =
       calibrated_cluster(validation.calibration, validation.scenario.cluster, ranks);
   StepModel model = model_of(validation.scenario);
   for (std::size_t s = 0; s < trainings.size(); ++s) {
     ValidatedStep& step = validation.steps[s];
-    if (kernels)
-      model.costs.backward_beside_hook = kernels->backward_beside(schedules[s].hook_state);
-    step.predicted = predict(model.costs, trainings[s],
-                             std::make_shared<const PlannedStep>(model.works, schedules[s]));
+    if (kernels) model.costs.backward_beside_hook = kernels->backward_beside(jobs[s].hook);
+    step.predicted = predict(model, trainings[s]);
     step.predicted_parts =
         break_down(step.predicted.job(), step.predicted.times, step.predicted.ranks.front());
     step.predicted_late = late_rank(validation.scenario, step.predicted);
@@ -205,14 +196,6 @@ std::vector<Training> trainings_to_validate(const Scenario& scenario,
   return trainings;
 }
 
-std::vector<Schedule> schedules_of(const Scenario& scenario,
-                                   const std::vector<Training>& trainings) {
-  const StepWorks works(scenario.workload, scenario.cluster, scenario.optimizer);
-  std::vector<Schedule> schedules;
-  for (const Training& training : trainings) schedules.push_back(build_schedule(works, training));
-  return schedules;
-}
-
 CalibratedCluster side_by_side(CalibratedCluster cluster, int ranks) {
   cluster.nodes = 1;
   cluster.ranks_per_node = ranks;
@@ -247,7 +230,7 @@ void check_optimizer(const Scenario& scenario) {
 }
 
 Validation validate(Backend& backend, Scenario scenario, const std::vector<Training>& trainings,
-                    const std::vector<Schedule>& schedules, const ValidateOptions& options,
+                    const std::vector<program::Job>& jobs, const ValidateOptions& options,
                     const Watch& watch) {
   Validation validation;
   const auto begun = std::chrono::steady_clock::now();
@@ -258,55 +241,43 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   if (backend.rank() == 0 && watch.progress) watch.progress("gradients without communication", 0);
   backend.load(workload, validation.scenario.optimizer);
 
-  const JobOf job_of = jobs_of(validation.scenario);
-  std::vector<program::Job> steps;
   for (std::size_t s = 0; s < trainings.size(); ++s) {
-    steps.push_back(job_of(schedules[s]));
     ValidatedStep& step = validation.steps.emplace_back();
     step.measured.training = trainings[s];
-    step.measured.planned = std::make_shared<const PlannedStep>(schedules[s], steps.back());
-    step.fingerprint = fingerprint(schedules[s]);
+    step.measured.planned = std::make_shared<const PlannedStep>(jobs[s]);
+    step.fingerprint = program::fingerprint(jobs[s]);
   }
-  const auto as_they_are = [&](const Schedule& schedule) {
-    return job_of(without_updates(schedule));
-  };
   // First of all: what cannot be run is said before anything is measured.
   const GradientReference reference = reference_gradients(
-      backend, workload, as_they_are(schedules.front()), trainings.front().micro_batches);
-  for (std::size_t s = 0; s < schedules.size(); ++s) {
+      backend, workload, without_updates(jobs.front()), trainings.front().micro_batches);
+  for (std::size_t s = 0; s < jobs.size(); ++s) {
     if (trainings[s].strategy == Strategy::none) continue;
     if (backend.rank() == 0 && watch.progress)
-      watch.progress(fmt::format("gradients, {} of {}", s + 1, schedules.size()), 0);
-    backend.run(as_they_are(schedules[s]));
-    validation.steps[s].gradients =
-        check_gradients(backend, workload, reference,
-                        expected_gradients(trainings[s], schedules[s], backend.ranks()));
+      watch.progress(fmt::format("gradients, {} of {}", s + 1, jobs.size()), 0);
+    backend.run(without_updates(jobs[s]));
+    validation.steps[s].gradients = check_gradients(
+        backend, workload, reference, expected_gradients(trainings[s], backend.ranks()));
   }
 
-  std::vector<Schedule> alone;
+  std::vector<program::Job> alone;
   if (options.calibration) {
     validation.calibration = *options.calibration;
   } else {
-    std::vector<MeasuredStep> measured;
-    for (std::size_t s = 0; s < schedules.size(); ++s) {
-      const MeasuredStep step{&trainings[s], &schedules[s]};
-      if (!takes_part(step, measured)) continue;
-      measured.push_back(step);
-      alone.push_back(with_all_inputs(schedules[s]));
-    }
+    std::vector<Training> measured;
+    for (const std::size_t s : to_measure(trainings, jobs)) measured.push_back(trainings[s]);
+    alone = jobs_of(validation.scenario, measured, true);
     MeasureOptions measure = options.measure;
     measure.kernels_follow = true;
     if (measure.within) measure.within = *measure.within - since(begun);
-    validation.calibration = measure_machine(backend, workload, alone, job_of, measure, watch);
+    validation.calibration = measure_machine(backend, workload, alone, measure, watch);
   }
   std::optional<MeasureKernels> kernels;
-  if (!alone.empty()) kernels.emplace(backend, alone, job_of);
+  if (!alone.empty()) kernels.emplace(backend, alone);
 
-  const std::vector<RunOptions> paces =
-      paces_of(validation.scenario, schedules, steps, backend.rank());
-  std::vector<std::vector<JobTimeline>> timelines(schedules.size());
-  std::vector<std::optional<Sent>> sent(schedules.size());
-  std::vector<double> overflows(schedules.size(), 0);
+  const std::vector<RunOptions> paces = paces_of(validation.scenario, jobs, backend.rank());
+  std::vector<std::vector<JobTimeline>> timelines(jobs.size());
+  std::vector<std::optional<Sent>> sent(jobs.size());
+  std::vector<double> overflows(jobs.size(), 0);
   const int turns = (options.measure.repeats + options.steps - 1) / options.steps;
   StepRounds rounds(backend, options, begun);
   for (; rounds.more(); rounds.next()) {
@@ -314,12 +285,12 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
       kernels->run_plain(rounds.count());
       kernels->run_hooked(validation.calibration.all_reduce, rounds.count());
     }
-    for (std::size_t s = 0; s < schedules.size(); ++s) {
+    for (std::size_t s = 0; s < jobs.size(); ++s) {
       if (backend.rank() == 0 && watch.progress)
         watch.progress(fmt::format("steps, {} of {}", rounds.number() + 1, rounds.most()),
                        static_cast<double>(rounds.number()) / rounds.most());
       JobTimeline timeline =
-          undisturbed(backend, [&] { return measure_step(backend, steps[s], paces[s], &sent[s]); });
+          undisturbed(backend, [&] { return measure_step(backend, jobs[s], paces[s], &sent[s]); });
       if (sent[s]) overflows[s] += static_cast<double>(sent[s]->overflows);
       if (rounds.count()) timelines[s].push_back(std::move(timeline));
     }
@@ -327,14 +298,13 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
   if (rounds.measured() < options.steps)
     validation.cut_short = {rounds.measured(), options.steps, *options.within};
   if (kernels) kernels->put_into(validation.calibration);
-  const StepModel model =
-      predict_all(validation, trainings, schedules, backend.link_ranks(), kernels);
-  for (std::size_t s = 0; s < schedules.size(); ++s)
+  const StepModel model = predict_all(validation, trainings, jobs, backend.link_ranks(), kernels);
+  for (std::size_t s = 0; s < jobs.size(); ++s)
     summarise(std::move(timelines[s]), validation.scenario, validation.steps[s]);
   backend.sum(overflows);
-  for (std::size_t s = 0; s < schedules.size(); ++s) {
+  for (std::size_t s = 0; s < jobs.size(); ++s) {
     validation.steps[s].overflows = static_cast<std::int64_t>(overflows[s]);
-    if (!sent[s]) continue;  // what the schedule says, then
+    if (!sent[s]) continue;  // what the job says, then
     validation.steps[s].measured.metrics.collectives = sent[s]->collectives;
     validation.steps[s].measured.metrics.wire = sent[s]->payload;
   }

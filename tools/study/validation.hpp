@@ -23,8 +23,7 @@ struct ValidatedStep {
   Spread spread;  ///< of the measured steps
   Breakdown predicted_parts, measured_parts;
   GradientCheck gradients;
-  std::uint64_t fingerprint =
-      0;  ///< of the schedule that was simulated and that every rank executed
+  std::uint64_t fingerprint = 0;  ///< of the job that was simulated and that every rank executed
   /// Where some ranks are exceptions and the strategy has buckets; measured: the mean over steps.
   std::optional<LateRank> predicted_late, measured_late;
   std::int64_t overflows = 0;  ///< 16-bit values beyond their type, of all ranks and steps
@@ -71,10 +70,6 @@ std::vector<Training> trainings_to_validate(const Scenario& scenario,
 /// All of a job's ranks are taken as one node's: comm hooks divide by as many as there are.
 CalibratedCluster side_by_side(CalibratedCluster cluster, int ranks);
 
-/// The schedules of those on this cluster with kernels on the host thread or not.
-std::vector<Schedule> schedules_of(const Scenario& scenario,
-                                   const std::vector<Training>& trainings);
-
 /// The cluster of a scenario replaced by the calibrated machine, with so many ranks. Of how far
 /// these differ counts what the calibration saw, not the scenario's skew.
 CalibratedCluster calibrated_cluster(const Calibration& calibration, const Cluster& given,
@@ -84,12 +79,12 @@ CalibratedCluster calibrated_cluster(const Calibration& calibration, const Clust
 /// known either.
 void check_optimizer(const Scenario& scenario);
 
-/// Calibrates, runs every schedule, and predicts it. Strategies are interleaved, and so are steps
-/// without communication, whose kernels replace the calibration's (not those of a calibration that
-/// was given): what drifts does so for both sides. Called by every rank; what rank 0 gets back is
-/// complete.
+/// Calibrates, runs the job of every training (jobs_of), and predicts it. Strategies are
+/// interleaved, and so are steps without communication, whose kernels replace the calibration's
+/// (not those of a calibration that was given): what drifts does so for both sides. Called by every
+/// rank; what rank 0 gets back is complete.
 Validation validate(Backend& backend, Scenario scenario, const std::vector<Training>& trainings,
-                    const std::vector<Schedule>& schedules, const ValidateOptions& options,
+                    const std::vector<program::Job>& jobs, const ValidateOptions& options,
                     const Watch& watch);
 
 }  // namespace ddpsim

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "model/schedule/user_hook.hpp"
+#include "model/ddp/user_hook.hpp"
 #include "scenarios/reader/format/format.hpp"
 #include "scenarios/reader/format/yaml.hpp"
 

@@ -9,6 +9,7 @@
 #include "backend/execute/stream_threads.hpp"
 #include "backend/measure/check_gradients.hpp"
 #include "model/ddp/check_for_ranks.hpp"
+#include "model/timeline/job_timeline.hpp"
 #include "tests/backend/jobs.hpp"
 
 namespace ddpsim {
@@ -29,18 +30,20 @@ struct LargeBuckets {
 
   /// When the gradients' collectives began and ended on rank 0. The gradients have to be right.
   std::vector<TaskTimes> run(const Training& how) const {
-    const Schedule schedule = job.schedule(how);
+    const program::Job step = job.step(how);
     Training none = how;
     none.strategy = Strategy::none;
     std::vector<TaskTimes> times;
     const int code = run_job(job_of(2), [&](Backend& rank) {
       rank.load(job.workload, job.optimizer);
-      const GradientReference reference = reference_of(rank, job, job.schedule(none), 1);
-      job.run(rank, schedule);
-      const RankRun run = job.run(rank, schedule);
+      const GradientReference reference = reference_of(rank, job, job.step(none), 1);
+      rank.run(step);
+      const RankRun run = rank.run(step);
+      const std::vector<program::Task>& tasks = step.programs.front().tasks;
       if (rank.rank() == 0)
-        for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
-          if (is_collective(schedule.tasks[i].operation) && schedule.tasks[i].bucket != nobody)
+        for (std::size_t i = 0; i < tasks.size(); ++i)
+          if (is_collective(operation_of(step, tasks[i])) &&
+              step.deed_of(tasks[i]).origin.group != nobody)
             times.push_back(run.times[i]);
       return check_gradients(rank, job.workload, reference).good() ? 0 : 5;
     });
@@ -106,8 +109,9 @@ TEST_CASE("R50: the delayed all-reduce is done for real, and its gradients are t
   CHECK(large.run(large.training).size() >= 2);
   // With two at a time the optimizer could read what is being sent.
   large.job.cluster.collectives_at_once = 2;
-  CHECK_THROWS_WITH(check_for_ranks(large.job.schedule(large.training), large.job.workload),
-                    Catch::Contains("only with one collective at a time"));
+  CHECK_THROWS_WITH(
+      check_for_ranks(large.job.step(large.training), large.training, large.job.workload),
+      Catch::Contains("only with one collective at a time"));
 }
 
 TEST_CASE("jobs of a queue begin in order, so many at a time", "[backend][several]") {

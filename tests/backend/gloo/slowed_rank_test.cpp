@@ -25,10 +25,12 @@ SmallJob busy_job() {
 }
 
 /// The processor's time that a rank's forward pass took.
-Duration forward_time(const Schedule& schedule, const std::vector<TaskTimes>& times) {
+Duration forward_time(const program::Job& step, const JobTimeline& timeline, std::size_t rank) {
+  const RankOfJob of(step, timeline, rank);
   Duration sum{};
-  for (std::size_t t = 0; t < schedule.tasks.size(); ++t)
-    if (schedule.tasks[t].operation == Operation::forward) sum += times[t].end - times[t].start;
+  for (std::size_t t = 0; t < of.times.size(); ++t)
+    if (operation_of(step, of.program.tasks[t]) == Operation::forward)
+      sum += of.times[t].end - of.times[t].start;
   return sum;
 }
 
@@ -37,23 +39,23 @@ Duration forward_time(const Schedule& schedule, const std::vector<TaskTimes>& ti
 TEST_CASE("a rank computes as many times as long as it is told to, and the same",
           "[backend][gradients]") {
   const SmallJob job = busy_job();
-  const Schedule schedule = job.schedule(Strategy::bucketed);
-  Timeline timeline;
+  const program::Job step = job.step(Strategy::bucketed);
+  JobTimeline timeline;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             const GradientReference reference =
-                reference_of(rank, job, job.schedule(Strategy::none), 1);
+                reference_of(rank, job, job.step(Strategy::none), 1);
             RunOptions options;
             options.by_processor = true;
             if (rank.rank() == 1) options.compute = 3;
-            Timeline measured = job.measured(rank, schedule, options);
+            JobTimeline measured = measure_step(rank, step, options);
             const bool good = check_gradients(rank, job.workload, reference, {}).good();
             if (rank.rank() == 0) timeline = std::move(measured);
             return good ? 0 : 1;
           }) == 0);
-  REQUIRE(timeline.ranks.size() == 2);
-  const Duration alone = forward_time(schedule, timeline.ranks[0]),
-                 slowed = forward_time(schedule, timeline.ranks[1]);
+  REQUIRE(timeline.classes.size() == 2);
+  CHECK(timeline.measured);
+  const Duration alone = forward_time(step, timeline, 0), slowed = forward_time(step, timeline, 1);
   CHECK(in_seconds(slowed) > 2.9 * in_seconds(alone));
   CHECK(in_seconds(slowed) < 3.3 * in_seconds(alone));
 }
@@ -61,33 +63,35 @@ TEST_CASE("a rank computes as many times as long as it is told to, and the same"
 TEST_CASE("a rank pauses before the task it is told to, and not elsewhere",
           "[backend][gradients]") {
   const SmallJob job = busy_job();
-  const Schedule schedule = job.schedule(Strategy::bucketed);
+  const program::Job step = job.step(Strategy::bucketed);
+  const std::vector<program::Task>& tasks = step.programs.front().tasks;
+  const auto is = [&](Operation operation) {
+    return [&step, operation](const program::Task& task) {
+      return operation_of(step, task) == operation;
+    };
+  };
   const auto paused = static_cast<std::uint32_t>(
-      std::ranges::find(schedule.tasks, Operation::backward, &Task::operation) -
-      schedule.tasks.begin());
-  REQUIRE(paused < schedule.tasks.size());
-  const std::vector<program::Task> tasks = job.step(schedule).programs.front().tasks;
-  const auto paused_task = static_cast<std::uint32_t>(
-      std::ranges::find(tasks, paused, &program::Task::deed) - tasks.begin());
-  Timeline timeline;
+      std::ranges::find_if(tasks, is(Operation::backward)) - tasks.begin());
+  REQUIRE(paused < tasks.size());
+  JobTimeline timeline;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             RunOptions options;
-            options.pause_before = paused_task;
+            options.pause_before = paused;
             if (rank.rank() == 1) options.pause = 200ms;
-            Timeline measured = job.measured(rank, schedule, options);
+            JobTimeline measured = measure_step(rank, step, options);
             if (rank.rank() == 0) timeline = std::move(measured);
             return 0;
           }) == 0);
-  const TaskTimes& there = timeline.ranks[1][paused];
+  const TaskTimes& there = RankOfJob(step, timeline, 1).times[paused];
   CHECK(there.enqueued - there.issued >= 200ms);
   CHECK(there.start >= there.enqueued);
-  const TaskTimes& elsewhere = timeline.ranks[0][paused];
+  const TaskTimes& elsewhere = RankOfJob(step, timeline, 0).times[paused];
   CHECK(elsewhere.enqueued == elsewhere.issued);
   // The collectives of both begin once the rank that pauses has come.
-  for (std::size_t t = 0; t < schedule.tasks.size(); ++t)
-    if (schedule.tasks[t].operation == Operation::all_reduce)
-      CHECK(timeline.ranks[0][t].start >= there.enqueued);
+  for (std::size_t t = 0; t < tasks.size(); ++t)
+    if (is(Operation::all_reduce)(tasks[t]))
+      CHECK(RankOfJob(step, timeline, 0).times[t].start >= there.enqueued);
 }
 
 }  // namespace ddpsim

@@ -8,7 +8,7 @@
 
 #include "backend/device/cpu/chunk_pool.hpp"
 #include "backend/measure/check_gradients.hpp"
-#include "model/schedule/variants.hpp"
+#include "model/program/variants.hpp"
 #include "tests/backend/jobs.hpp"
 #include "tests/scenarios/reader/scratch.hpp"
 
@@ -55,7 +55,7 @@ std::vector<Gradients> alone(const SmallJob& job, std::vector<UserHook> hooks,
   std::vector<Gradients> all(2);
   JobOptions options = job_of(2);
   options.plugins = plugins;
-  const program::Job step = job.step(job.schedule(training_of(std::move(hooks))));
+  const program::Job step = job.step(training_of(std::move(hooks)));
   REQUIRE(run_job(options, [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             rank.run(step);
@@ -191,10 +191,10 @@ TEST_CASE("every strategy ends with the mean of the hooked gradients",
           CHECK(run_job(job_of(2, backend), [&](Backend& rank) {
                   rank.load(job.workload, job.optimizer);
                   const GradientReference reference =
-                      reference_of(rank, job, job.schedule(none), micro_batches);
+                      reference_of(rank, job, job.step(none), micro_batches);
                   const GradientReference without =
-                      reference_of(rank, job, job.schedule(bare), micro_batches);
-                  rank.run(job.step(without_updates(job.schedule(training))));
+                      reference_of(rank, job, job.step(bare), micro_batches);
+                  rank.run(without_updates(job.step(training)));
                   if (!check_gradients(rank, job.workload, reference).good()) return 5;
                   // They did something.
                   return check_gradients(rank, job.workload, without).good() ? 6 : 0;
@@ -235,7 +235,7 @@ TEST_CASE("chunks run between two layers, for as long as their threads are busy"
   hook.chunks = {4, 2, {}, std::chrono::milliseconds{20}};
   hook.layers = {1};
   hook.outputs = {Bytes{1 << 20}};
-  const program::Job step = job.step(job.schedule(training_of({hook}, Strategy::bucketed)));
+  const program::Job step = job.step(training_of({hook}, Strategy::bucketed));
   std::mutex mutex;
   std::vector<Duration> took;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
@@ -271,7 +271,7 @@ std::string ending(const SmallJob& job, const std::string& name, const Training&
   std::string why;
   Training training = settings;
   training.hooks = {plugin_hook(name, each_parameter(job.workload))};
-  const program::Job step = job.step(job.schedule(training));
+  const program::Job step = job.step(training);
   JobOptions options = job_of(2);
   options.plugins = plugins;
   options.timeout = std::chrono::seconds{2};
@@ -365,7 +365,7 @@ TEST_CASE("a plugin's hook that calls exit ends the job as a failure and is name
     Plugins plugins;
     plugins.load(DDPSIM_ODD_PLUGINS "odd.so");
     Training training = training_of({plugin_hook("leaving", each_parameter(job.workload))});
-    const program::Job step = job.step(job.schedule(training));
+    const program::Job step = job.step(training);
     JobOptions options = job_of(2, backend);
     options.plugins = &plugins;
     _exit(run_job(options, [&](Backend& rank) {
@@ -441,14 +441,13 @@ TEST_CASE("a plugin's comm hook is called around an all-reduce of its payload",
   Training training = training_of({}, Strategy::bucketed);
   training.comm_hook.kind = CommHookKind::plugin;
   training.comm_hook.plugin = "mean";
-  const Schedule schedule = job.schedule(training);
+  const program::Job step = job.step(training);
   JobOptions options = job_of(2);
   options.plugins = &plugins;
   CHECK(run_job(options, [&](Backend& rank) {
           rank.load(job.workload, job.optimizer);
-          const GradientReference reference =
-              reference_of(rank, job, job.schedule(Strategy::none), 1);
-          rank.run(job.step(without_updates(schedule)));
+          const GradientReference reference = reference_of(rank, job, job.step(Strategy::none), 1);
+          rank.run(without_updates(step));
           return check_gradients(rank, job.workload, reference).good() ? 0 : 5;
         }) == 0);
 }

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "model/ddp/hooked_buckets.hpp"
-#include "tests/backend/fakes.hpp"
+#include "tests/backend/jobs.hpp"
 
 namespace ddpsim {
 namespace {
@@ -22,8 +22,7 @@ Training training_of(CommHookKind kind) {
 /// million times the parameter added: what is left of the gradient is a millionth of a parameter,
 /// and the same in every training.
 std::vector<ParameterValues> parameters_after(const SmallJob& job,
-                                              const std::vector<Training>& trainings, int steps,
-                                              const std::string& backend = "threads") {
+                                              const std::vector<Training>& trainings, int steps) {
   const int ranks = job.cluster.ranks();
   Training alone;
   alone.strategy = Strategy::none;
@@ -34,9 +33,9 @@ std::vector<ParameterValues> parameters_after(const SmallJob& job,
     decay.groups.push_back({p});
   std::vector<ParameterValues> all(static_cast<std::size_t>(ranks));
   std::vector<program::Job> all_steps;
-  for (const Training& each : trainings) all_steps.push_back(job.step(job.schedule(each)));
-  const program::Job last = job.step(job.schedule(alone));
-  REQUIRE(run_ranks(ranks, backend, [&](Backend& rank) {
+  for (const Training& each : trainings) all_steps.push_back(job.step(each));
+  const program::Job last = job.step(alone);
+  REQUIRE(run_job(job_of(ranks), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             for (const program::Job& each : all_steps)
               for (int step = 0; step < steps; ++step) rank.run(each);
@@ -54,9 +53,8 @@ TEST_CASE("R45: what owners update and broadcast is what all would have updated"
           "[backend][zero_step][rules]") {
   const auto kind = GENERATE(CommHookKind::zero_step, CommHookKind::zero_step_interleaved);
   const int ranks = GENERATE(1, 2, 3);
-  const std::string backend = GENERATE(as<std::string>{}, "threads", fake_gpus);
-  CAPTURE(name_of(kind), ranks, backend);
-  SmallJob job = backend == fake_gpus ? gpu_job(ranks) : SmallJob(ranks);
+  CAPTURE(name_of(kind), ranks);
+  SmallJob job(ranks);
   for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adamw}) {
     job.optimizer = optimizer;
     for (const bool view : {false, true}) {
@@ -65,10 +63,10 @@ TEST_CASE("R45: what owners update and broadcast is what all would have updated"
       every.gradient_as_bucket_view = owned.gradient_as_bucket_view = view;
       every.micro_batches = owned.micro_batches = view ? 2 : 1;
       every.no_sync = owned.no_sync = true;
-      REQUIRE(job.schedule(owned).buckets.size() > 2);
-      const std::vector<ParameterValues> expected = parameters_after(job, {every}, 3, backend);
-      CHECK((parameters_after(job, {owned}, 3, backend) == expected));
-      CHECK((parameters_after(job, {every}, 0, backend) != expected));
+      REQUIRE(job.step(owned).groups.size() > 2);
+      const std::vector<ParameterValues> expected = parameters_after(job, {every}, 3);
+      CHECK((parameters_after(job, {owned}, 3) == expected));
+      CHECK((parameters_after(job, {every}, 0) != expected));
     }
   }
 }
@@ -104,21 +102,22 @@ TEST_CASE("what moves parameters together for ZeRO's hooks leaves them what they
 
 TEST_CASE("R45: a step for more ranks than there are is refused", "[backend][zero_step]") {
   const SmallJob job(2);
-  const auto refused = [&](const Schedule& schedule, const std::string& why) {
+  const auto refused = [&](const program::Job& step, const std::string& why) {
     return run_job(job_of(2), [&](Backend& rank) {
       rank.load(job.workload, job.optimizer);
       try {
-        rank.run(job.step(schedule));
+        rank.run(step);
       } catch (const std::invalid_argument& problem) {
         return std::string(problem.what()).find(why) != std::string::npos ? 0 : 1;
       }
       return 2;
     });
   };
-  Schedule schedule = SmallJob(3).schedule(training_of(CommHookKind::zero_step));
-  CHECK(refused(schedule, "the job is for 3 ranks, and there are 2") == 0);
-  schedule.ranks = 2;  // it says so, but a third has work in it
-  CHECK(refused(schedule, "sends from place 2, of 2") == 0);
+  program::Job step = SmallJob(3).step(training_of(CommHookKind::zero_step));
+  CHECK(refused(step, "the job is for 3 ranks, and there are 2") == 0);
+  step.program_of.pop_back();  // it says so, but a third has work in it
+  for (program::Communicator& each : step.communicators) each.groups = {{0, 1}};
+  CHECK(refused(step, "sends from place 2, of 2") == 0);
 }
 
 }  // namespace ddpsim

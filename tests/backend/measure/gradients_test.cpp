@@ -16,7 +16,7 @@ std::vector<std::vector<std::vector<float>>> gradients_after(const SmallJob& job
                                                              const Training& training, int ranks,
                                                              const std::string& backend) {
   std::vector<std::vector<std::vector<float>>> all(static_cast<std::size_t>(ranks));
-  const program::Job step = job.step(job.schedule(training));
+  const program::Job step = job.step(training);
   REQUIRE(run_job(job_of(ranks, backend), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             rank.run(step);
@@ -59,8 +59,8 @@ TEST_CASE("R24, R27: every strategy ends with the mean of the local gradients on
           const int code = run_job(job_of(ranks, backend), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             const GradientReference reference =
-                reference_of(rank, job, job.schedule(none), micro_batches);
-            rank.run(job.step(job.schedule(training)));
+                reference_of(rank, job, job.step(none), micro_batches);
+            rank.run(job.step(training));
             return check_gradients(rank, job.workload, reference).good() ? 0 : 5;
           });
           CHECK(code == 0);
@@ -86,17 +86,17 @@ TEST_CASE("R4: a sparse gradient is gathered, and ends as the mean of all rows o
         training.gradient_as_bucket_view = view;
         Training none = training;
         none.strategy = Strategy::none;
-        const Schedule schedule = job.schedule(training);
+        const program::Job step = job.step(training);
         Sent expected;
-        for (const Task& task : schedule.tasks)
-          if (is_collective(task.operation)) {
+        for (const program::Task& task : step.programs.front().tasks)
+          if (const Work& work = step.works[task.work]; is_collective(work.operation)) {
             ++expected.collectives;
-            expected.payload += schedule.work_of(task).payload;
+            expected.payload += work.payload;
           }
         const int code = run_job(job_of(ranks, backend), [&](Backend& rank) {
           rank.load(job.workload, job.optimizer);
           const GradientReference reference =
-              reference_of(rank, job, job.schedule(none), micro_batches);
+              reference_of(rank, job, job.step(none), micro_batches);
           std::size_t zeros = 0, uneven = 0;  // elements of the sparse gradient
           for (const double value : reference.mean[0]) zeros += value == 0 ? 1 : 0;
           for (const float value : rank.gradient(0)) uneven += value == 0 ? 1 : 0;
@@ -104,8 +104,8 @@ TEST_CASE("R4: a sparse gradient is gathered, and ends as the mean of all rows o
           if (uneven != (64 - 7) * width) return 6;
           if (zeros > uneven || zeros < (64 - 7 * static_cast<std::size_t>(ranks)) * width)
             return 7;
-          for (int step = 0; step < 2; ++step) {
-            const RankRun run = rank.run(job.step(schedule));
+          for (int round = 0; round < 2; ++round) {
+            const RankRun run = rank.run(step);
             if (!check_gradients(rank, job.workload, reference).good()) return 5;
             if (run.sent != expected) return 8;
           }
@@ -173,18 +173,18 @@ TEST_CASE("R36: ranks without inputs send zeros, and all end with the others' me
           rank.load(job.workload, job.optimizer);
           // The sum of those that have inputs, by hand.
           std::vector<std::vector<double>> sums;
-          rank.run(job.step(job.schedule(everyone)));
+          rank.run(job.step(everyone));
           for (int p = 0; p < static_cast<int>(job.workload.parameters.size()); ++p) {
             const std::vector<float> mine = rank.gradient(p);
             auto& sum = sums.emplace_back(mine.size(), 0.0);
             if (rank.rank() < 2) std::copy(mine.begin(), mine.end(), sum.begin());
             rank.sum(sum);
           }
-          const GradientReference reference = reference_of(rank, job, job.schedule(none), 1);
+          const GradientReference reference = reference_of(rank, job, job.step(none), 1);
           for (std::size_t p = 0; p < sums.size(); ++p)
             for (std::size_t i = 0; i < sums[p].size(); ++i)
               if (std::abs(reference.mean[p][i] - sums[p][i] / 3) > 1e-12) return 6;
-          const RankRun run = rank.run(job.step(job.schedule(training)));
+          const RankRun run = rank.run(job.step(training));
           ExpectedGradients expected;
           expected.divisor = by_all ? 3 : 2;
           if (!check_gradients(rank, job.workload, reference, expected).good()) return 5;
@@ -203,7 +203,7 @@ TEST_CASE("ranks without inputs need one with, and one communication a step",
     training.join = Join{false, true, joined};
     training.micro_batches = micro_batches;
     try {
-      check_for_ranks(job.schedule(training), job.workload);
+      check_for_ranks(job.step(training), training, job.workload);
     } catch (const std::invalid_argument& error) {
       return error.what();
     }
@@ -253,7 +253,7 @@ TEST_CASE("no gradient is left out and none is all zeros", "[backend][gradients]
 
 TEST_CASE("a step repeats its gradients although parameters are updated", "[backend][gradients]") {
   const SmallJob job(2);
-  const program::Job step = job.step(job.schedule(Strategy::bucketed));
+  const program::Job step = job.step(Strategy::bucketed);
   CHECK(run_job(job_of(2), [&](Backend& rank) {
           rank.load(job.workload, job.optimizer);
           rank.run(step);
@@ -268,12 +268,12 @@ TEST_CASE("wrong gradients are found", "[backend][gradients]") {
   std::atomic<int> found = 0;
   run_job(job_of(2), [&](Backend& rank) {
     rank.load(job.workload, job.optimizer);
-    GradientReference reference = reference_of(rank, job, job.schedule(Strategy::none), 1);
-    rank.run(job.step(job.schedule(Strategy::naive)));
+    GradientReference reference = reference_of(rank, job, job.step(Strategy::none), 1);
+    rank.run(job.step(Strategy::naive));
     reference.mean[3][0] += 1e-3;
     const GradientCheck off = check_gradients(rank, job.workload, reference);
     if (off.identical && off.first_wrong == job.workload.parameters[3].name) ++found;
-    rank.run(job.step(job.schedule(Strategy::none)));  // now each rank has its own
+    rank.run(job.step(Strategy::none));  // now each rank has its own
     if (!check_gradients(rank, job.workload, reference).identical) ++found;
     return 0;
   });
@@ -298,7 +298,7 @@ TEST_CASE("hooks fire once for each gradient, in arrival order, with the gradien
       complete += micro_batch == 0 &&
                   rank.gradient(parameter) == local[r][static_cast<std::size_t>(parameter)];
     };
-    rank.run(job.step(job.schedule(Strategy::bucketed)), options);
+    rank.run(job.step(Strategy::bucketed), options);
     return 0;
   });
   CHECK(fired[0] == works.arrival);

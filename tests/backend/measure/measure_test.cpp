@@ -16,9 +16,9 @@
 #include "model/ddp/comm_hook.hpp"
 #include "model/program/check.hpp"
 #include "model/program/fingerprint.hpp"
-#include "model/schedule/fingerprint.hpp"
-#include "model/schedule/variants.hpp"
+#include "model/program/variants.hpp"
 #include "tests/backend/jobs.hpp"
+#include "tests/model/flat_step.hpp"
 
 namespace ddpsim {
 namespace {
@@ -77,11 +77,11 @@ class Changed : public Backend {
 /// What rank 0 measured of two threads.
 Calibration measured(const SmallJob& job, const MeasureOptions& options, const Watch& watch = {}) {
   Calibration result;
-  const std::vector<Schedule> steps{job.schedule(Strategy::none), job.schedule(Strategy::bucketed),
-                                    job.schedule(Strategy::naive)};
+  const std::vector<program::Job> steps{job.step(Strategy::none), job.step(Strategy::bucketed),
+                                        job.step(Strategy::naive)};
   const int code = run_job(job_of(2), [&](Backend& rank) {
     rank.load(job.workload, job.optimizer);
-    Calibration mine = measure_machine(rank, job.workload, steps, job.steps(), options, watch);
+    Calibration mine = measure_machine(rank, job.workload, steps, options, watch);
     if (rank.rank() == 0) result = std::move(mine);
     return 0;
   });
@@ -92,12 +92,11 @@ Calibration measured(const SmallJob& job, const MeasureOptions& options, const W
 Calibration measured_with(const SmallJob& job, const MeasureOptions& options,
                           const Changed::Change& change) {
   Calibration result;
-  const std::vector<Schedule> steps{job.schedule(Strategy::none), job.schedule(Strategy::naive)};
+  const std::vector<program::Job> steps{job.step(Strategy::none), job.step(Strategy::naive)};
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
             Changed changed(rank, change);
-            Calibration mine =
-                measure_machine(changed, job.workload, steps, job.steps(), options, {});
+            Calibration mine = measure_machine(changed, job.workload, steps, options, {});
             if (rank.rank() == 0) result = std::move(mine);
             return 0;
           }) == 0);
@@ -114,43 +113,48 @@ MeasureOptions few() {
 
 }  // namespace
 
-TEST_CASE("a measured timeline obeys the schedule", "[backend][measure]") {
+TEST_CASE("a measured timeline obeys the job", "[backend][measure]") {
   const SmallJob job(2);
   const Strategy strategy = GENERATE(Strategy::none, Strategy::naive, Strategy::flat,
                                      Strategy::overlap, Strategy::bucketed);
   CAPTURE(name_of(strategy));
-  const Schedule schedule = job.schedule(strategy);
-  Timeline timeline;
+  const program::Job step = job.step(strategy);
+  JobTimeline timeline;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            const Timeline mine = job.measured(rank, schedule);
+            const JobTimeline mine = measure_step(rank, step);
             if (rank.rank() == 0) timeline = mine;
             return 0;
           }) == 0);
-  REQUIRE(timeline.ranks.size() == 2);
-  for (const auto& times : timeline.ranks) {
+  REQUIRE(timeline.classes.size() == 2);
+  const program::Program& program = step.programs.front();
+  for (std::size_t r = 0; r < 2; ++r) {
+    const std::vector<TaskTimes>& times = RankOfJob(step, timeline, r).times;
+    REQUIRE(times.size() == program.tasks.size());
     Instant host{}, communication{};
-    for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
-      const Task& task = schedule.tasks[i];
+    for (std::size_t i = 0; i < program.tasks.size(); ++i) {
+      const program::Task& task = program.tasks[i];
+      const StepStream stream = stream_named(step.streams[task.stream].name);
       const TaskTimes& at = times[i];
       CHECK(at.issued <= at.enqueued);
       CHECK(at.start <= at.end);
       CHECK(at.end <= timeline.end);
       CHECK(at.issued >= host);  // the host does one thing after the other
-      host = task.stream == Stream::host ? at.end : at.enqueued;
-      if (task.stream == Stream::communication) {
+      host = stream == StepStream::host ? at.end : at.enqueued;
+      if (stream == StepStream::communication) {
         CHECK(at.end >= communication);  // in issue order
         communication = at.end;
       }
-      for (const std::uint32_t earlier : schedule.waits_for(task))
-        if (task.operation == Operation::wait) CHECK(at.end >= times[earlier].end);
+      for (const std::uint32_t earlier : program.waits_for(i))
+        if (operation_of(step, task) == Operation::wait) CHECK(at.end >= times[earlier].end);
     }
   }
   // Nobody has the result of an all-reduce before everybody has arrived.
-  for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
-    if (schedule.tasks[i].operation == Operation::all_reduce)
-      CHECK(timeline.ranks[0][i].end >=
-            std::max(timeline.ranks[0][i].issued, timeline.ranks[1][i].issued));
+  const std::vector<TaskTimes>& first = RankOfJob(step, timeline, 0).times;
+  const std::vector<TaskTimes>& second = RankOfJob(step, timeline, 1).times;
+  for (std::size_t i = 0; i < program.tasks.size(); ++i)
+    if (operation_of(step, program.tasks[i]) == Operation::all_reduce)
+      CHECK(first[i].end >= std::max(first[i].issued, second[i].issued));
 }
 
 TEST_CASE("a machine is measured in all that pricing takes", "[backend][measure]") {
@@ -398,14 +402,14 @@ TEST_CASE("what a comm hook computes is measured where it runs", "[backend][meas
   Training training;
   training.bucket_cap = 64 * KiB;
   training.first_bucket_cap = 64 * KiB;
-  const Schedule alone = [&] {
+  const program::Job alone = [&] {
     Training none = training;
     none.strategy = Strategy::none;
-    return job.schedule(none);
+    return job.step(none);
   }();
   training.comm_hook.kind = CommHookKind::fp16_compress;
-  const Schedule hooked = job.schedule(training);
-  const Schedule paused = with_pauses(hooked, [](const Work&) { return Duration{20ms}; });
+  const program::Job hooked = job.step(training);
+  const program::Job paused = with_pauses(hooked, [](const Work&) { return Duration{20ms}; });
   std::vector<Duration> collectives, asides;
   Calibration calibration;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
@@ -413,23 +417,25 @@ TEST_CASE("what a comm hook computes is measured where it runs", "[backend][meas
             RunOptions options;
             options.by_processor = true;
             std::optional<Sent> sent;
-            const Timeline timeline = job.measured(rank, paused, options, &sent);
-            const std::vector<Schedule> steps{alone, hooked};
-            Calibration mine = measure_machine(rank, job.workload, steps, job.steps(), few(), {});
+            const JobTimeline timeline = measure_step(rank, paused, options, &sent);
+            const std::vector<program::Job> steps{alone, hooked};
+            Calibration mine = measure_machine(rank, job.workload, steps, few(), {});
             if (rank.rank() != 0) return 0;
             calibration = std::move(mine);
             if (sent->collectives != 0 || sent->payload != Bytes{}) return 1;
-            for (std::size_t i = 0; i < paused.tasks.size(); ++i) {
-              const TaskTimes& at = timeline.ranks[0][i];
-              if (paused.tasks[i].operation == Operation::pause)
+            const RankOfJob of(paused, timeline, 0);
+            for (std::size_t i = 0; i < of.times.size(); ++i) {
+              const program::Task& task = of.program.tasks[i];
+              const TaskTimes& at = of.times[i];
+              if (operation_of(paused, task) == Operation::pause)
                 collectives.push_back(at.end - at.start);
-              else if (paused.tasks[i].stream == Stream::communication)
+              else if (stream_named(paused.streams[task.stream].name) == StepStream::communication)
                 asides.push_back(at.end - at.start);
             }
             return 0;
           }) == 0);
-  REQUIRE(collectives.size() == hooked.buckets.size());
-  REQUIRE(asides.size() == hooked.buckets.size());
+  REQUIRE(collectives.size() == hooked.groups.size());
+  REQUIRE(asides.size() == hooked.groups.size());
   for (const Duration time : collectives) CHECK(time >= 20ms);
   for (const Duration time : asides) {
     CHECK(time > Duration::zero());
@@ -452,24 +458,24 @@ TEST_CASE("backward is held beside each comm hook apart", "[backend][measure]") 
   };
   const CommHook fp16 = hook_of(CommHookKind::fp16_compress);
   const CommHook powersgd = hook_of(CommHookKind::powersgd);
-  std::vector<Schedule> steps;
+  std::vector<program::Job> steps;
   Training training;
   training.strategy = Strategy::none;
-  steps.push_back(job.schedule(training));
+  steps.push_back(job.step(training));
   training.strategy = Strategy::bucketed;
   training.bucket_cap = 32 * KiB;
   training.first_bucket_cap = 32 * KiB;
   for (const CommHook& hook : {fp16, powersgd}) {
     training.comm_hook = hook;
-    steps.push_back(job.schedule(training));
+    steps.push_back(job.step(training));
   }
   double of_fp16 = 0, of_powersgd = 0, of_all = 0, of_other = 0, of_one = 0, of_only = 0;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
-            for (const Schedule& step : steps) measure_step(rank, job.step(step));
-            const std::vector<Schedule> two(steps.begin(), steps.begin() + 2);
-            MeasureKernels both(rank, steps, job.steps());
-            MeasureKernels one(rank, two, job.steps());
+            for (const program::Job& step : steps) measure_step(rank, step);
+            const std::vector<program::Job> two(steps.begin(), steps.begin() + 2);
+            MeasureKernels both(rank, steps);
+            MeasureKernels one(rank, two);
             for (int round = 0; round < 3; ++round) {
               both.run_hooked({}, true);
               one.run_hooked({}, true);
@@ -500,39 +506,46 @@ TEST_CASE("every hook that computes aside does so beside collectives that only l
     training.bucket_cap = 32 * KiB;
     training.first_bucket_cap = 32 * KiB;
     training.comm_hook.kind = kind;
-    const Schedule hooked = job.schedule(training);
-    if (!computes_aside(hooked)) continue;
+    const program::Job hooked = job.step(training);
+    if (std::ranges::none_of(hooked.works, [](const Work& work) {
+          return work.aside && work.operation != Operation::synchronize;
+        }))
+      continue;
     ++hooks;
     const auto lasting = [](const Work& work) { return work.payload.count * 1ns + 2ms; };
-    const Schedule paused = with_pauses(hooked, lasting);
+    const program::Job paused = with_pauses(hooked, lasting);
     std::vector<Duration> expected;  // of the pauses, in order
-    for (const Task& task : hooked.tasks)
-      if (task.step != nobody && is_collective(task.operation))
-        expected.push_back(lasting(hooked.work_of(task)));
-    Timeline timeline;
+    const program::Program& second = hooked.programs[hooked.program_of[1]];
+    for (const program::Task& task : second.tasks)
+      if (hooked.deed_of(task).origin.label != 0 && is_collective(operation_of(hooked, task)))
+        expected.push_back(lasting(hooked.works[task.work]));
+    JobTimeline timeline;
     REQUIRE(run_job(job_of(2), [&](Backend& rank) {
               rank.load(job.workload, job.optimizer);
-              measure_step(rank, job.step(hooked));
+              measure_step(rank, hooked);
               RunOptions options;
               options.by_processor = true;
               std::optional<Sent> sent;
-              Timeline mine = job.measured(rank, paused, options, &sent);
+              JobTimeline mine = measure_step(rank, paused, options, &sent);
               if (rank.rank() == 0) timeline = std::move(mine);
               return sent->collectives == 0 ? 0 : 1;
             }) == 0);
     std::size_t pauses = 0;
-    REQUIRE(timeline.ranks[1].size() == paused.tasks.size());
-    for (std::size_t i = 0; i < paused.tasks.size(); ++i) {
-      const Task& task = paused.tasks[i];
-      const TaskTimes& at = timeline.ranks[1][i];
-      if (task.step == nobody || task.stream != Stream::communication) continue;
-      if (task.operation == Operation::pause) {
+    const RankOfJob of(paused, timeline, 1);
+    const std::vector<program::Task>& tasks = of.program.tasks;
+    REQUIRE(of.times.size() == tasks.size());
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const TaskTimes& at = of.times[i];
+      if (of.origin_of(tasks[i]).label == 0 ||
+          stream_named(paused.streams[tasks[i].stream].name) != StepStream::communication)
+        continue;
+      if (operation_of(paused, tasks[i]) == Operation::pause) {
         REQUIRE(pauses < expected.size());
         CHECK(at.end - at.start >= expected[pauses++]);
       }
-      for (const std::uint32_t earlier : paused.waits_for(task))
-        if (paused.tasks[earlier].operation == Operation::pause)
-          CHECK(at.start >= timeline.ranks[1][earlier].end);
+      for (const std::uint32_t earlier : of.program.waits_for(i))
+        if (operation_of(paused, tasks[earlier]) == Operation::pause)
+          CHECK(at.start >= of.times[earlier].end);
     }
     CHECK(pauses == expected.size());
   }
@@ -541,7 +554,7 @@ TEST_CASE("every hook that computes aside does so beside collectives that only l
 
 TEST_CASE("all-reduces with pauses between them are under way at times", "[backend][measure]") {
   const SmallJob job(2);
-  const Schedule step = without_communication(job.schedule(Strategy::none));
+  const program::Job step = without_communication(job.step(Strategy::none));
   // The median of five, each beside half a second of computation. On a busy machine an all-reduce,
   // and the end of a pause, may each wait some 20 ms for a processor: the long pause is longer.
   const auto busy = [&](Duration pause) {
@@ -549,15 +562,15 @@ TEST_CASE("all-reduces with pauses between them are under way at times", "[backe
     REQUIRE(run_job(job_of(2), [&](Backend& rank) {
               rank.load(job.workload, job.optimizer);
               constexpr int rounds = 100;
-              const program::Job quiet = job.step(repeated(step, rounds));
+              const program::Job quiet = repeated(step, rounds);
               Duration alone = rank.run(quiet).computed;
               for (int again = 0; again < 3; ++again)
                 alone = std::min(alone, rank.run(quiet).computed);
               std::vector<double> each{in_seconds(alone)};
               rank.sum(each);
               const program::Job beside =
-                  job.step(repeated(with_background(step, 4 * KiB, pause),
-                                    1 + static_cast<int>(0.5 * 2 * rounds / each[0])));
+                  repeated(with_background(step, 4 * KiB, pause),
+                           1 + static_cast<int>(0.5 * 2 * rounds / each[0]));
               for (int repeat = 0; repeat < 5; ++repeat) {
                 const RankRun run = rank.run(beside);
                 if (rank.rank() == 0) shares.push_back(run.background_busy);
@@ -578,8 +591,8 @@ TEST_CASE("all-reduces with pauses between them are under way at times", "[backe
 TEST_CASE("of all-reduces that began too late for a computation, none was under way",
           "[backend][measure]") {
   const SmallJob job(2);
-  const program::Job step = job.step(
-      with_background(without_communication(job.schedule(Strategy::none)), 4 * KiB, 500ms));
+  const program::Job step =
+      with_background(without_communication(job.step(Strategy::none)), 4 * KiB, 500ms);
   RankRun late;
   REQUIRE(run_job(job_of(2), [&](Backend& rank) {
             rank.load(job.workload, job.optimizer);
@@ -592,20 +605,20 @@ TEST_CASE("of all-reduces that began too late for a computation, none was under 
   CHECK(late.background_ended == 0);
 }
 
-TEST_CASE("a backend that executes another schedule than it was given is found",
+TEST_CASE("a backend that executes another job than it was given is found",
           "[backend][measure][fingerprint]") {
   const SmallJob job(2);
-  const Schedule schedule = job.schedule(Strategy::bucketed);
+  const program::Job step = job.step(Strategy::bucketed);
   CHECK(run_job(job_of(2), [&](Backend& rank) {
           rank.load(job.workload, job.optimizer);
           Changed changed(rank, [&](RankRun& run, const program::Job&) {
             if (rank.rank() == 1) run.fingerprint ^= 1;
           });
-          const std::uint64_t wanted = program::fingerprint(job.step(schedule));
-          const std::string usual = fingerprint_text(wanted);
-          const std::string other = fingerprint_text(wanted ^ 1);
+          const std::uint64_t wanted = program::fingerprint(step);
+          const std::string usual = program::fingerprint_text(wanted);
+          const std::string other = program::fingerprint_text(wanted ^ 1);
           try {
-            measure_step(changed, job.step(schedule));
+            measure_step(changed, step);
           } catch (const DeviceError& problem) {
             const std::string why = problem.what();
             return why.find("rank 0 is " + usual + ", rank 1 has " + other) != why.npos ? 0 : 6;

@@ -8,9 +8,10 @@
 #include <catch2/catch.hpp>
 
 #include "backend/measure/measure_machine.hpp"
-#include "model/schedule/variants.hpp"
+#include "model/program/variants.hpp"
 #include "tests/backend/fakes.hpp"
 #include "tests/backend/host_hooks.hpp"
+#include "tests/model/flat_step.hpp"
 
 namespace ddpsim {
 namespace {
@@ -41,7 +42,7 @@ TEST_CASE("every step of a comm hook is behind what it waits for, and no stream 
   const SmallJob job = gpu_job(2);
   for (const HookCase& each : gpu_hooks()) {
     CAPTURE(label(each.hook));
-    const program::Job step = job.step(job.schedule(training_of(each.hook)));
+    const program::Job step = job.step(training_of(each.hook));
     check_dependencies(step, calls_of(job, step));
   }
 }
@@ -51,8 +52,7 @@ TEST_CASE("no two streams write one place of memory unordered, whatever the comm
   const SmallJob job = gpu_job(2);
   for (const HookCase& each : gpu_hooks()) {
     CAPTURE(label(each.hook));
-    const std::vector<GpuCall> calls =
-        calls_of(job, job.step(job.schedule(training_of(each.hook))));
+    const std::vector<GpuCall> calls = calls_of(job, job.step(training_of(each.hook)));
     const Order order(calls, true);
     std::size_t pairs = 0;
     for (std::size_t a = 0; a < calls.size(); ++a)
@@ -107,9 +107,9 @@ TEST_CASE("R24: with a comm hook, copies into buckets do not divide; the hook do
               [&](int) { return std::make_unique<FakeGpu>(&link); },
               [&](Backend& backend) {
                 backend.load(job.workload, job.optimizer);
-                backend.run(job.step(job.schedule(Strategy::none)));
+                backend.run(job.step(Strategy::none));
                 const std::vector<float> own = backend.gradient(0);
-                backend.run(job.step(job.schedule(training_of(hook_from_step_2(kind)))));
+                backend.run(job.step(training_of(hook_from_step_2(kind))));
                 const std::vector<float> after = backend.gradient(0);
                 ++(after == own ? kept : divided);
                 return 0;
@@ -148,12 +148,12 @@ TEST_CASE("what GPUs do not run of comm hooks is refused before anything runs",
                 backend.load(job.workload, job.optimizer);
                 calls.clear();
                 try {
-                  backend.run(job.step(job.schedule(training_of(hook))));
+                  backend.run(job.step(training_of(hook)));
                 } catch (const std::invalid_argument& problem) {
                   said = problem.what();
                 }
                 CHECK(calls.empty());
-                backend.run(job.step(job.schedule(Strategy::bucketed)));  // it is as good as before
+                backend.run(job.step(Strategy::bucketed));  // it is as good as before
                 return 0;
               }) == 0);
     CHECK_THAT(said, Catch::Contains(text));
@@ -168,7 +168,7 @@ TEST_CASE("R42: PowerSGD's host waits for the GPU before it goes on, three colle
   const SmallJob job = gpu_job(8);
   CommHook hook = hook_from_step_2(CommHookKind::powersgd);
   hook.powersgd.min_compression_rate = 1;
-  const program::Job step = job.step(job.schedule(training_of(hook)));
+  const program::Job step = job.step(training_of(hook));
   const program::Program& program = step.programs.front();
   const GpuEvents events = events_of(step);
   RankRun run;
@@ -233,7 +233,7 @@ TEST_CASE("R44: the optimizer of a bucket runs aside, once the bucket is reduced
           "[backend][nccl][comm_hooks]") {
   const SmallJob job = gpu_job(2);
   const program::Job step =
-      job.step(job.schedule(training_of(hook_from_step_2(CommHookKind::optimizer_overlap))));
+      job.step(training_of(hook_from_step_2(CommHookKind::optimizer_overlap)));
   const std::vector<GpuCall> calls = calls_of(job, step);
   const auto by_task = calls_by_task(step, calls);
   std::size_t updated = 0;
@@ -255,7 +255,7 @@ TEST_CASE("what comm hooks compute on GPUs is measured without communication, an
   hook.powersgd.min_compression_rate = 1;
   hook.wrappers = {DType::bf16};
   const Training training = training_of(hook);
-  const std::vector<Schedule> steps{job.schedule(training)};
+  const std::vector<program::Job> steps{job.step(training)};
   MeasureOptions options;
   options.repeats = 1;
   options.largest = Bytes{4 << 10};
@@ -269,15 +269,15 @@ TEST_CASE("what comm hooks compute on GPUs is measured without communication, an
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              backend.run(job.step(steps[0]));
+              backend.run(steps[0]);
               const std::vector<float> first = backend.gradient(0);
               const Calibration calibration =
-                  measure_machine(backend, job.workload, steps, job.steps(), options, {});
+                  measure_machine(backend, job.workload, steps, options, {});
               for (const MeasuredWork& task : calibration.tasks)
                 if (task.time.median > Duration::zero()) measured.insert(task.operation);
               // What a step without communication left is dropped.
-              backend.run(job.step(without_communication(steps[0])));
-              backend.run(job.step(steps[0]));
+              backend.run(without_communication(steps[0]));
+              backend.run(steps[0]);
               CHECK(backend.gradient(0) == first);  // as the first step ever
               return 0;
             }) == 0);
@@ -294,7 +294,7 @@ TEST_CASE("in loopback a comm hook moves a ring's share of its payload, and aver
         each.hook.kind == CommHookKind::batched_powersgd)
       continue;  // lossy beyond rounding
     CAPTURE(label(each.hook));
-    const Schedule schedule = job.schedule(training_of(each.hook));
+    const program::Job schedule = job.step(training_of(each.hook));
     std::vector<GpuCall> calls;
     double worst = 0, largest = 0;
     CHECK(on_fakes(
@@ -307,11 +307,11 @@ TEST_CASE("in loopback a comm hook moves a ring's share of its payload, and aver
               [&](Backend& backend) {
                 backend.load(job.workload, job.optimizer);
                 std::vector<std::vector<float>> own;
-                backend.run(job.step(job.schedule(Strategy::none)));
+                backend.run(job.step(Strategy::none));
                 for (std::size_t p = 0; p < job.workload.parameters.size(); ++p)
                   own.push_back(backend.gradient(static_cast<int>(p)));
                 calls.clear();
-                backend.run(job.step(schedule));
+                backend.run(schedule);
                 for (std::size_t p = 0; p < own.size(); ++p) {
                   const std::vector<float> got = backend.gradient(static_cast<int>(p));
                   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -327,8 +327,9 @@ TEST_CASE("in loopback a comm hook moves a ring's share of its payload, and aver
     double expected = 0;
     for (const GpuCall& call : calls)
       if (call.kind == GpuCall::Kind::collective) moved += call.count;
-    for (const Task& task : schedule.tasks) {
-      const auto bytes = static_cast<double>(schedule.work_of(task).payload.count);
+    const FlatStep rows = flat(schedule);
+    for (const FlatTask& task : rows.tasks) {
+      const auto bytes = static_cast<double>(rows.work_of(task).payload.count);
       if (task.operation == Operation::all_reduce) expected += bytes * 2 * 7 / 8;
       if (task.operation == Operation::reduce_scatter) expected += bytes * 7 / 8;
       if (task.operation == Operation::all_gather) expected += bytes * 7;
@@ -336,7 +337,7 @@ TEST_CASE("in loopback a comm hook moves a ring's share of its payload, and aver
     }
     // Whole elements, parts rounded up.
     CHECK(std::abs(static_cast<double>(moved) - expected) <=
-          64.0 * static_cast<double>(schedule.buckets.size()));
+          64.0 * static_cast<double>(schedule.groups.size()));
   }
 }
 

@@ -13,6 +13,7 @@
 #include "backend/run/nccl_backend.hpp"
 #include "tests/backend/jobs.hpp"
 #include "tests/backend/nccl/fake_gpu.hpp"
+#include "tests/model/flat_step.hpp"
 
 namespace ddpsim {
 namespace {
@@ -107,7 +108,7 @@ TEST_CASE("with the profiler, collectives start and end where NCCL says", "[back
   SmallJob job(1);
   job.cluster.device.synchronous = false;
   job.cluster.device.multiprocessors = 10;
-  const Schedule schedule = job.schedule(Strategy::bucketed);
+  const program::Job schedule = job.step(Strategy::bucketed);
   const auto lengths_with = [&](bool profile) {
     const auto rendezvous = Rendezvous::in_process(std::make_shared<gloo::rendezvous::HashStore>());
     rendezvous->meet(0, 1, "", 5s);
@@ -117,11 +118,12 @@ TEST_CASE("with the profiler, collectives start and end where NCCL says", "[back
     link.profile = profile;
     const auto backend = make_nccl_backend(std::move(gpu), link, *rendezvous, 0, 1, "", 5s);
     backend->load(job.workload, job.optimizer);
-    const RankRun run = job.run(*backend, schedule);
+    const RankRun run = backend->run(schedule);
     take_collective_spans();
     std::vector<double> lengths;
-    for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
-      if (schedule.tasks[i].operation == Operation::all_reduce)
+    const FlatStep rows = flat(schedule);
+    for (std::size_t i = 0; i < rows.tasks.size(); ++i)
+      if (rows.tasks[i].operation == Operation::all_reduce)
         lengths.push_back(in_ms(run.times[i].end - run.times[i].start));
     return lengths;
   };

@@ -13,8 +13,9 @@
 #include "backend/measure/check_gradients.hpp"
 #include "backend/measure/measure_machine.hpp"
 #include "backend/run/nccl_backend.hpp"
-#include "model/schedule/variants.hpp"
+#include "model/program/variants.hpp"
 #include "tests/backend/fakes.hpp"
+#include "tests/model/flat_step.hpp"
 
 namespace ddpsim {
 namespace {
@@ -61,7 +62,7 @@ TEST_CASE("every dependency of a job holds on streams and events, and no other i
   const SmallJob job = gpu_job(2);
   for (const Training& training : trainings()) {
     CAPTURE(name_of(training));
-    const program::Job step = job.step(job.schedule(training));
+    const program::Job step = job.step(training);
     const std::size_t crossings = check_dependencies(step, calls_of(job, step));
     if (training.strategy != Strategy::none) CHECK(crossings > 0);
   }
@@ -71,8 +72,8 @@ TEST_CASE("an all-reduce waits for every kernel that writes into its bucket", "[
   const SmallJob job = gpu_job(2);
   for (const Training& training : trainings()) {
     CAPTURE(name_of(training));
-    const Schedule schedule = job.schedule(training);
-    const std::vector<GpuCall> calls = calls_of(job, job.step(schedule));
+    const program::Job schedule = job.step(training);
+    const std::vector<GpuCall> calls = calls_of(job, schedule);
     const Order order(calls);
     int collectives = 0;
     for (std::size_t c = 0; c < calls.size(); ++c) {
@@ -90,7 +91,7 @@ TEST_CASE("an all-reduce waits for every kernel that writes into its bucket", "[
       }
     }
     int expected = 0;
-    for (const Task& task : schedule.tasks)
+    for (const FlatTask& task : flat(schedule).tasks)
       expected += task.operation == Operation::all_reduce ? 1 : 0;
     CHECK(collectives == expected);
   }
@@ -115,14 +116,14 @@ TEST_CASE("kernels that reduce rows are stood in for by a normalisation, whateve
   reducing.reduces_rows = true;
   job.workload.layers.front().forward.insert(job.workload.layers.front().forward.end(),
                                              {named, reducing});
-  const Schedule schedule = job.schedule(Strategy::none);
+  const program::Job schedule = job.step(Strategy::none);
   int normalised = 0;
   REQUIRE(on_fakes(
               1, {}, seconds{5}, [&](int) { return std::make_unique<CountingGpu>(normalised); },
               [&](Backend& backend) {
                 backend.load(job.workload, job.optimizer);
                 normalised = 0;
-                backend.run(job.step(schedule));
+                backend.run(schedule);
                 return 0;
               }) == 0);
   CHECK(normalised == 1);
@@ -131,9 +132,8 @@ TEST_CASE("kernels that reduce rows are stood in for by a normalisation, whateve
 TEST_CASE("profilers are told what each task is", "[backend][nccl]") {
   const SmallJob job = gpu_job(2);
   std::set<std::string> names;
-  for (const GpuCall& call : calls_of(job, job.step(job.schedule(Strategy::bucketed))))
-    names.insert(call.range);
-  const std::string bucket = to_string(job.schedule(Strategy::bucketed).buckets[0].size);
+  for (const GpuCall& call : calls_of(job, job.step(Strategy::bucketed))) names.insert(call.range);
+  const std::string bucket = to_string(job.step(Strategy::bucketed).groups[0].size);
   for (const std::string& name : {"forward " + job.workload.layers[0].forward[0].name,
                                   "backward " + job.workload.layers.back().backward[0].name,
                                   "copy in " + job.workload.parameters[0].name,
@@ -143,7 +143,7 @@ TEST_CASE("profilers are told what each task is", "[backend][nccl]") {
 
 TEST_CASE("backward goes on while buckets are reduced", "[backend][nccl]") {
   const SmallJob job = gpu_job(2);
-  const program::Job step = job.step(job.schedule(Strategy::bucketed));
+  const program::Job step = job.step(Strategy::bucketed);
   const program::Program& program = step.programs.front();
   const std::vector<GpuCall> calls = calls_of(job, step);
   const Order order(calls);
@@ -174,8 +174,8 @@ TEST_CASE("fake GPUs end every strategy with the mean of the local gradients", "
         [&](Backend& backend) {
           backend.load(job.workload, job.optimizer);
           const GradientReference reference =
-              reference_of(backend, job, job.schedule(none), training.micro_batches);
-          const RankRun run = backend.run(job.step(job.schedule(training)));
+              reference_of(backend, job, job.step(none), training.micro_batches);
+          const RankRun run = backend.run(job.step(training));
           for (const TaskTimes& times : run.times)
             if (times.start > times.end || times.issued > times.enqueued) return 6;
           if (check_gradients(backend, job.workload, reference).good()) ++good;
@@ -195,7 +195,7 @@ TEST_CASE("a scale hook scales on fake GPUs, and other hooks are refused", "[bac
     training.hooks[0].kind = kind;
     training.hooks[0].value = 0.5;
     training.hooks[0].groups = {{1}};
-    return job.step(job.schedule(training));
+    return job.step(training);
   };
   FakeLink link(1);
   CHECK(on_fakes(
@@ -203,7 +203,7 @@ TEST_CASE("a scale hook scales on fake GPUs, and other hooks are refused", "[bac
             [&](int) { return std::make_unique<FakeGpu>(&link); },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              backend.run(job.step(job.schedule(Strategy::none)));
+              backend.run(job.step(Strategy::none));
               std::vector<float> expected = backend.gradient(1);
               const std::vector<float> other = backend.gradient(2);
               for (float& value : expected) value *= 0.5F;
@@ -272,7 +272,7 @@ TEST_CASE("a collective that never ends is given up on, and aborted", "[backend]
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
               try {
-                backend.run(job.step(job.schedule(Strategy::overlap)));
+                backend.run(job.step(Strategy::overlap));
               } catch (const DeviceError& problem) {
                 text = problem.what();
                 return 3;
@@ -300,7 +300,7 @@ TEST_CASE("an error of work given earlier ends the step with its text", "[backen
               backend.load(job.workload, job.optimizer);
               problem = "NCCL: remote process exited";
               try {
-                backend.run(job.step(job.schedule(Strategy::bucketed)));
+                backend.run(job.step(Strategy::bucketed));
               } catch (const DeviceError& error) {
                 text = error.what();
                 return 3;
@@ -315,7 +315,7 @@ TEST_CASE("loopback moves what a rank of a ring moves, and changes no gradient",
           "[backend][nccl]") {
   const SmallJob job = gpu_job(8);
   std::vector<GpuCall> calls;
-  const Schedule schedule = job.schedule(Strategy::bucketed);
+  const program::Job schedule = job.step(Strategy::bucketed);
   CHECK(on_fakes(
             1, {GpuLink::Mode::loopback, 8}, seconds{5},
             [&](int) {
@@ -329,15 +329,15 @@ TEST_CASE("loopback moves what a rank of a ring moves, and changes no gradient",
               CHECK_THAT(backend.link_name(), Catch::Contains("loopback"));
               backend.load(job.workload, job.optimizer);
               const GradientReference reference =
-                  reference_of(backend, job, job.schedule(Strategy::none), 1);
+                  reference_of(backend, job, job.step(Strategy::none), 1);
               calls.clear();
-              backend.run(job.step(schedule));
+              backend.run(schedule);
               return check_gradients(backend, job.workload, reference).good() ? 0 : 5;
             }) == 0);
   std::int64_t moved = 0, buckets = 0, slack = 0;
   for (const GpuCall& call : calls)
     if (call.kind == GpuCall::Kind::collective) moved += call.count;
-  for (const Bucket& bucket : schedule.buckets) {
+  for (const program::ParameterGroup& bucket : schedule.groups) {
     buckets += bucket.size.count;
     slack += 8;  // whole elements
   }
@@ -347,7 +347,7 @@ TEST_CASE("loopback moves what a rank of a ring moves, and changes no gradient",
 TEST_CASE("a calibration of fake GPUs is complete and tells kinds of kernels and channels apart",
           "[backend][nccl]") {
   const SmallJob job = gpu_job(2);
-  const std::vector<Schedule> steps{job.schedule(Strategy::none), job.schedule(Strategy::bucketed)};
+  const std::vector<program::Job> steps{job.step(Strategy::none), job.step(Strategy::bucketed)};
   MeasureOptions options;
   options.repeats = 2;
   options.largest = Bytes{64 << 10};
@@ -370,7 +370,7 @@ TEST_CASE("a calibration of fake GPUs is complete and tells kinds of kernels and
                 [&](Backend& backend) {
                   backend.load(job.workload, job.optimizer);
                   const Calibration mine =
-                      measure_machine(backend, job.workload, steps, job.steps(), options, {});
+                      measure_machine(backend, job.workload, steps, options, {});
                   if (backend.rank() == 0) calibration = mine;
                   return 0;
                 }) == 0);
@@ -391,7 +391,7 @@ TEST_CASE("a calibration of fake GPUs is complete and tells kinds of kernels and
 TEST_CASE("times are those of the GPU's work, however far ahead the host is", "[backend][nccl]") {
   using namespace std::chrono_literals;
   const SmallJob job = gpu_job(8);
-  const Schedule schedule = job.schedule(Strategy::bucketed);
+  const program::Job schedule = job.step(Strategy::bucketed);
   RankRun run;
   std::vector<Duration> all_reduces, waiting;
   CHECK(on_fakes(
@@ -403,7 +403,7 @@ TEST_CASE("times are those of the GPU's work, however far ahead the host is", "[
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              run = job.run(backend, schedule);
+              run = backend.run(schedule);
               all_reduces = backend.time_all_reduces(Bytes{4096}, 4, false);
               waiting = backend.time_all_reduces(Bytes{4096}, 3, true);
               return 0;
@@ -415,31 +415,33 @@ TEST_CASE("times are those of the GPU's work, however far ahead the host is", "[
   // The host is ahead after the first kernel: from there on all is exact.
   std::vector<double> gemms, collectives;
   Instant end{};
-  for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
-    const Task& task = schedule.tasks[i];
+  const FlatStep rows = flat(schedule);
+  REQUIRE(rows.tasks.size() == run.times.size());
+  for (std::size_t i = 0; i < rows.tasks.size(); ++i) {
+    const FlatTask& task = rows.tasks[i];
     const double took = in_ms(run.times[i].end - run.times[i].start);
     if (task.operation == Operation::backward && took > 1.9) gemms.push_back(took);
     if (task.operation == Operation::all_reduce) collectives.push_back(took);
-    if (task.stream == Stream::compute && task.operation != Operation::wait) {
+    if (task.stream == StepStream::compute && task.operation != Operation::wait) {
       CHECK(run.times[i].start >= end);
       end = run.times[i].end;
     }
-    for (const std::uint32_t earlier : schedule.waits_for(task))
-      if (task.stream != Stream::host) CHECK(run.times[i].start >= run.times[earlier].end);
+    for (const std::uint32_t earlier : rows.waits_for(task))
+      if (task.stream != StepStream::host) CHECK(run.times[i].start >= run.times[earlier].end);
   }
   REQUIRE(gemms.size() >= 4);
   for (const double took : gemms)
     CHECK((took == Approx(2).margin(0.05) || took == Approx(3).margin(0.05)));  // with its bias
-  REQUIRE(collectives.size() == schedule.buckets.size());
+  REQUIRE(collectives.size() == schedule.groups.size());
   for (const double took : collectives) CHECK(took == Approx(4).margin(0.05));
 }
 
 TEST_CASE("the last of several rounds has its own times", "[backend][nccl]") {
   using namespace std::chrono_literals;
   const SmallJob job = gpu_job(8);
-  const Schedule schedule = job.schedule(Strategy::none);
-  const Schedule once = without_communication(schedule);
-  const Schedule often = repeated(once, 4);
+  const program::Job schedule = job.step(Strategy::none);
+  const program::Job once = without_communication(schedule);
+  const program::Job often = repeated(once, 4);
   CHECK(on_fakes(
             1, {GpuLink::Mode::loopback, 8}, seconds{5},
             [&](int) {
@@ -449,17 +451,17 @@ TEST_CASE("the last of several rounds has its own times", "[backend][nccl]") {
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              const auto quickest = [&](const Schedule& step) {  // others want the cores too
-                RankRun best = job.run(backend, step);
+              const auto quickest = [&](const program::Job& step) {  // others want the cores too
+                RankRun best = backend.run(step);
                 for (int i = 0; i < 4; ++i)
-                  if (RankRun run = job.run(backend, step); run.computed < best.computed)
+                  if (RankRun run = backend.run(step); run.computed < best.computed)
                     best = std::move(run);
                 return best;
               };
               const RankRun one = quickest(once), four = quickest(often);
               CHECK(in_ms(four.computed) == Approx(4 * in_ms(one.computed)).epsilon(0.02));
               Duration in_one{}, in_four{};
-              for (std::size_t i = 0; i < once.tasks.size(); ++i) {
+              for (std::size_t i = 0; i < one.times.size(); ++i) {
                 in_one += one.times[i].end - one.times[i].start;
                 in_four += four.times[i].end - four.times[i].start;
               }
@@ -472,7 +474,7 @@ TEST_CASE("the host stays near the GPU, so that no launch blocks", "[backend][nc
   using namespace std::chrono_literals;
   const SmallJob job = gpu_job(8);
   std::size_t most_pending = 0;
-  const Schedule step = repeated(without_communication(job.schedule(Strategy::none)), 40);
+  const program::Job step = repeated(without_communication(job.step(Strategy::none)), 40);
   CHECK(on_fakes(
             1, {GpuLink::Mode::loopback, 8}, seconds{20},
             [&](int) {
@@ -483,7 +485,7 @@ TEST_CASE("the host stays near the GPU, so that no launch blocks", "[backend][nc
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              backend.run(job.step(step));
+              backend.run(step);
               return 0;
             }) == 0);
   CHECK(most_pending > 100);
@@ -492,7 +494,7 @@ TEST_CASE("the host stays near the GPU, so that no launch blocks", "[backend][nc
 
 TEST_CASE("a step begins on both streams at once", "[backend][nccl]") {
   const SmallJob job = gpu_job(2);
-  const std::vector<GpuCall> calls = calls_of(job, job.step(job.schedule(Strategy::bucketed)));
+  const std::vector<GpuCall> calls = calls_of(job, job.step(Strategy::bucketed));
   const Order order(calls);
   std::size_t beginning = calls.size();
   for (std::size_t i = 0; i < calls.size() && calls[i].range.empty(); ++i)
@@ -515,15 +517,14 @@ TEST_CASE("a step begins on both streams at once", "[backend][nccl]") {
 
 TEST_CASE("loopback adds up what a rank of a ring adds up", "[backend][nccl]") {
   const SmallJob job = gpu_job(8);
-  const Schedule schedule = job.schedule(Strategy::bucketed);
-  const std::vector<GpuCall> calls =
-      calls_of(job, job.step(schedule), {GpuLink::Mode::loopback, 8});
+  const program::Job schedule = job.step(Strategy::bucketed);
+  const std::vector<GpuCall> calls = calls_of(job, schedule, {GpuLink::Mode::loopback, 8});
   constexpr GpuStream communication = 2;  // of the job's
   std::int64_t added = 0, elements = 0;
   for (const GpuCall& call : calls)
     if (call.kind == GpuCall::Kind::work && call.stream == communication) added += call.count;
-  for (const Bucket& bucket : schedule.buckets) elements += bucket.size.count / 4;
-  CHECK(std::abs(added - elements * 7 / 8) <= static_cast<std::int64_t>(schedule.buckets.size()));
+  for (const program::ParameterGroup& bucket : schedule.groups) elements += bucket.size.count / 4;
+  CHECK(std::abs(added - elements * 7 / 8) <= static_cast<std::int64_t>(schedule.groups.size()));
 }
 
 TEST_CASE("ranks of different speed issue equally many all-reduces in the background",
@@ -532,8 +533,8 @@ TEST_CASE("ranks of different speed issue equally many all-reduces in the backgr
   const SmallJob job = gpu_job(2);
   std::array<std::vector<GpuCall>, 2> calls;
   std::array<double, 2> busy{};
-  const Schedule alone = without_communication(job.schedule(Strategy::none));
-  const Schedule step = repeated(with_background(alone, Bytes{64 << 10}), 3);
+  const program::Job alone = without_communication(job.step(Strategy::none));
+  const program::Job step = repeated(with_background(alone, Bytes{64 << 10}), 3);
   CHECK(on_fakes(
             2, {GpuLink::Mode::shared}, seconds{10},
             [&](int rank) {
@@ -544,7 +545,7 @@ TEST_CASE("ranks of different speed issue equally many all-reduces in the backgr
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              const RankRun run = backend.run(job.step(step));
+              const RankRun run = backend.run(step);
               busy[static_cast<std::size_t>(backend.rank())] = run.background_busy;
               backend.gather({});  // still in step
               return run.background_ended > 0 ? 0 : 4;
@@ -578,8 +579,8 @@ TEST_CASE("an all-reduce that starts when all is computed keeps the link busy fo
           "[backend][nccl]") {
   using namespace std::chrono_literals;
   const SmallJob job = gpu_job(2);
-  const Schedule alone = without_communication(job.schedule(Strategy::none));
-  const program::Job step = job.step(with_background(alone, Bytes{64 << 10}));
+  const program::Job alone = without_communication(job.step(Strategy::none));
+  const program::Job step = with_background(alone, Bytes{64 << 10});
   double busy = -1;
   std::int64_t ended = -1;
   // The first all-reduce takes 1 ms; the second starts 2 s later, when all has long been computed.
@@ -635,9 +636,9 @@ TEST_CASE("an error on one rank ends the other long before the timeout", "[backe
             },
             [&](Backend& backend) {
               backend.load(job.workload, job.optimizer);
-              backend.run(job.step(job.schedule(Strategy::none)));
+              backend.run(job.step(Strategy::none));
               if (backend.rank() == 0) problem = "CUDA: an illegal memory access was encountered";
-              backend.run(job.step(job.schedule(Strategy::none)));
+              backend.run(job.step(Strategy::none));
               return 0;
             }) == 4);
   CHECK(std::chrono::steady_clock::now() - begin < seconds{10});

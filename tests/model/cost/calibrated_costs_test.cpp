@@ -248,7 +248,7 @@ TEST_CASE("measured times of a synchronous device hold the host's part",
     const Priced step =
         priced(measured_workload(), cluster, training_of(Strategy::flat), Optimizer::sgd);
     Duration kernels{};
-    for (const Task& task : step.schedule.tasks)
+    for (const FlatTask& task : step.schedule.tasks)
       if (task.operation != Operation::all_reduce) kernels += step.of(task).host;
     return kernels;
   };
@@ -350,7 +350,9 @@ TEST_CASE("a measured collective takes what it took, and a line between two size
   CHECK(law.of(Operation::reduce_scatter, 4 * KiB).time() == 10us);
   CHECK(law.broadcast(4 * KiB) == 10us);
   // The price of work is the same.
-  const Work gather{.operation = Operation::all_gather, .payload = 4 * KiB};
+  Work gather;
+  gather.operation = Operation::all_gather;
+  gather.payload = 4 * KiB;
   CHECK(CostModel(cluster).price({gather}, {}).works.front().work == 16us);
   // Not where another law is asked for.
   cluster.collectives = CollectiveModel::alpha_beta;
@@ -379,7 +381,10 @@ TEST_CASE("a measured collective of other ranks is scaled as a ring is, that of 
       {Operation::all_gather, 2, 4 * KiB, {9us, 1us, 1s, 5, 0}});
   CHECK(CollectiveLaw(cluster).of(Operation::all_gather, 4 * KiB, 2).time() == 9us);
   CHECK(CollectiveLaw(cluster).of(Operation::all_gather, 4 * KiB).time() == 16us);
-  Work gather{.operation = Operation::all_gather, .payload = 4 * KiB, .group = 2};
+  Work gather;
+  gather.operation = Operation::all_gather;
+  gather.payload = 4 * KiB;
+  gather.group = 2;
   CHECK(CostModel(cluster).price({gather}, {}).works.front().work == 9us);
   // All-reduces among fewer ranks have a table of their own, too.
   cluster.calibration->collectives.push_back(
@@ -510,7 +515,7 @@ TEST_CASE("a bucket's all-reduce interferes as one of its size", "[model][calibr
   cluster.calibration->interference = {{megabytes(1), 1.25, 1.5}, {megabytes(3), 1.75, 1.5}};
   const Priced step = priced(measured_workload(), cluster, training_of(Strategy::naive));
   std::vector<float> slowdowns;
-  for (const Task& task : step.schedule.tasks)
+  for (const FlatTask& task : step.schedule.tasks)
     if (task.operation == Operation::all_reduce)
       slowdowns.push_back(step.of(task).beside.compute_bound);
   CHECK(slowdowns == std::vector<float>{1.25F, 1.75F});

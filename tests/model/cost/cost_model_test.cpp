@@ -34,7 +34,7 @@ Priced plain_step(const CostModel& model, const Workload& workload = two_layers(
 /// Each task with an operation, in order.
 std::vector<Duration> host_times(const Priced& step, Operation operation) {
   std::vector<Duration> times;
-  for (const Task& task : step.schedule.tasks)
+  for (const FlatTask& task : step.schedule.tasks)
     if (task.operation == operation) times.push_back(step.of(task).host);
   return times;
 }
@@ -206,15 +206,15 @@ TEST_CASE("fitted passes are scaled one factor after the other, as kernels by th
       scale_slowly(backward, model.passes.back().backward);
       scale_slowly(optimizer, model.passes.back().optimizer);
     }
-    const Costs costs = model.price(step.schedule);
+    const Costs costs = model.price(step.job.works, step.job.passes);
     const auto holds = [&](std::uint32_t work, const KernelTimes& expected) {
       const WorkCost& cost = costs.works[work];
       REQUIRE(cost.host == expected.host);
-      REQUIRE(cost.work == (step.schedule.works[work].beside_hook ? scaled(expected.work, 1.25)
-                                                                  : expected.work));
+      REQUIRE(cost.work ==
+              (step.job.works[work].beside_hook ? scaled(expected.work, 1.25) : expected.work));
       REQUIRE(cost.last_launch == expected.last_launch);
     };
-    const Passes& passes = step.schedule.passes;
+    const Passes& passes = step.job.passes;
     for (std::size_t k = 0; k < forward.size(); ++k) holds(passes.forward[k], forward[k]);
     for (std::size_t k = 0; k < backward.size(); ++k) holds(passes.backward[k], backward[k]);
     for (std::size_t k = 0; k < optimizer.size(); ++k) holds(passes.optimizer[k], optimizer[k]);
@@ -222,7 +222,7 @@ TEST_CASE("fitted passes are scaled one factor after the other, as kernels by th
     std::vector<std::size_t> first(1, 0);
     for (const StepWorks::LayerWorks& layer : step.works.layers)
       first.push_back(first.back() + layer.backward.size());
-    for (const Task& task : step.schedule.tasks)  // with a hook beside it, or without
+    for (const FlatTask& task : flat(step.job).tasks)  // with a hook beside it, or without
       if (task.operation == Operation::backward)
         holds(task.work, backward[first[at(task.layer)] + at(task.kernel)]);
   }
@@ -238,7 +238,7 @@ TEST_CASE("the update of some parameters is their share of the fitted optimizer"
       priced(two_layer_works(), scaled_by(CostModel(two_ranks()), {1, 1, 3}), training);
   CHECK(times_of(step, Operation::optimizer) ==
         Times{scaled(3ms, 440.0 / 4440), scaled(3ms, 4000.0 / 4440)});
-  for (const Task& task : step.schedule.tasks)
+  for (const FlatTask& task : step.schedule.tasks)
     if (task.operation == Operation::optimizer) CHECK(step.of(task).memory_fraction == 1);
 }
 
@@ -249,11 +249,11 @@ TEST_CASE("a factor on copies holds for all that computes, except the passes",
     CAPTURE(round);
     const drawn::RandomStep step = drawn::random_step_of(draw);
     CostModel model(step.cluster);
-    const Costs before = model.price(step.schedule);
+    const Costs before = model.price(step.job.works, step.job.passes);
     model.copy_factor = 1.5;
-    const Costs after = model.price(step.schedule);
-    for (std::size_t w = 0; w < step.schedule.works.size(); ++w) {
-      const Work& work = step.schedule.works[w];
+    const Costs after = model.price(step.job.works, step.job.passes);
+    for (std::size_t w = 0; w < step.job.works.size(); ++w) {
+      const Work& work = step.job.works[w];
       CAPTURE(describe(work));
       const bool pass = work.operation == Operation::forward ||
                         work.operation == Operation::backward ||
@@ -273,12 +273,12 @@ TEST_CASE("launches for free leave the host what it computes itself, and the dev
     CAPTURE(round);
     const drawn::RandomStep step = drawn::random_step_of(draw);
     CostModel model(step.cluster);
-    const Costs usual = model.price(step.schedule);
+    const Costs usual = model.price(step.job.works, step.job.passes);
     model.launch = {};
     model.free_launch = true;
-    const Costs free = model.price(step.schedule);
-    for (std::size_t w = 0; w < step.schedule.works.size(); ++w) {
-      const Work& work = step.schedule.works[w];
+    const Costs free = model.price(step.job.works, step.job.passes);
+    for (std::size_t w = 0; w < step.job.works.size(); ++w) {
+      const Work& work = step.job.works[w];
       CHECK(free.works[w].take_up == 0us);
       CAPTURE(describe(work));
       REQUIRE(free.works[w].host == work.host);
@@ -292,18 +292,18 @@ TEST_CASE("a kernel launched in no time ends with its work, whatever else its ho
   Work hooked = moving(Operation::own_kernel, {4'000'000}, Caller::python_loop, 5);
   hooked.hook_calls = 1;
   hooked.host = 100us;
-  Schedule schedule;
+  FlatStep schedule;
   schedule.works = {hooked};
   Cluster launching = round_pair();
   launching.launch = {3us, 0us, 7us};
   // 4 MB at 1 TB/s, and a ramp for each of five launches; twice 3 us each, in a Python loop.
-  const WorkCost slow = CostModel(launching).price(schedule).works.at(0);
+  const WorkCost slow = price(CostModel(launching), schedule).works.at(0);
   CHECK(slow.work == 4us + 5 * kernel_start);
   CHECK(slow.host == 5 * 6us + 100us + 7us);
   CHECK(slow.first_launch == slow.host / 5);
   CHECK(slow.last_launch == slow.work / 5);
   launching.launch.kernel = 0us;
-  const WorkCost quick = CostModel(launching).price(schedule).works.at(0);
+  const WorkCost quick = price(CostModel(launching), schedule).works.at(0);
   CHECK(quick.work == slow.work);
   CHECK(quick.host == 107us);
   CHECK(quick.last_launch == 0us);
@@ -334,7 +334,7 @@ TEST_CASE("broadcasts of buffers stay what they are when the link changes", "[mo
   CHECK(others == 5);  // indices and lengths, three buckets
   // A broadcast takes half of an all-reduce's steps and bytes: one of 1 ms, 1 MB at 1 GB/s.
   for (const Priced* step : {&before, &after})
-    for (const Task& task : step->schedule.tasks)
+    for (const FlatTask& task : step->schedule.tasks)
       if (step->schedule.work_of(task).message == Message::buffers && is_collective(task.operation))
         CHECK(step->of(task).work == 1500us);
 }
@@ -348,10 +348,10 @@ TEST_CASE("a collective of a few ranks of one node takes that node's link", "[mo
   sum.operation = Operation::all_reduce;
   sum.payload = {1'000'000};
   const auto time = [&](int group, CostModel model) {
-    Schedule schedule;
+    FlatStep schedule;
     schedule.works = {sum};
     schedule.works.front().group = group;
-    return model.price(schedule).works.front().work;
+    return price(model, schedule).works.front().work;
   };
   // A ring of n: 2 (n - 1) steps of the latency and of an n-th of the bytes.
   const CostModel model(cluster);
@@ -372,9 +372,9 @@ TEST_CASE("the host pays for hooks, graph walks and, on a synchronous device, wa
   const auto cost = [](Work work, bool synchronous) {
     Cluster cluster = two_ranks(synchronous);
     cluster.launch = {1us, 2us, 3us, 4us, 5us};
-    Schedule schedule;
+    FlatStep schedule;
     schedule.works = {work};
-    return CostModel(cluster).price(schedule).works.front();
+    return price(CostModel(cluster), schedule).works.front();
   };
   Work hook;
   hook.operation = Operation::hook;
@@ -402,12 +402,12 @@ TEST_CASE("the host pays for hooks, graph walks and, on a synchronous device, wa
   Cluster through = two_ranks();
   through.through_host = gigabytes_per_second(10);
   through.launch = {1us, 2us, 3us, 4us, 5us};
-  Schedule schedule;
+  FlatStep schedule;
   Work own, handed_over;
   own.operation = handed_over.operation = Operation::all_reduce;
   handed_over.handed_over = true;
   schedule.works = {copy, own, handed_over};
-  const Costs costs = CostModel(through).price(schedule);
+  const Costs costs = price(CostModel(through), schedule);
   CHECK(costs.works[0].work == 100us);
   CHECK(costs.works[0].host == 1us);
   CHECK(costs.works[1].take_up == 0us);

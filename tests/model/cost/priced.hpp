@@ -1,23 +1,27 @@
 #pragma once
 
 #include "model/cost/cost_model.hpp"
-#include "model/ddp/build_schedule.hpp"
 #include "model/workload/optimizer.hpp"
+#include "tests/model/flat_step.hpp"
 
-/// Schedules with what they cost.
+/// Steps with what they cost.
 namespace ddpsim::timed {
 
-/// A schedule and the costs of its work.
+/// A step and the costs of its work.
 struct Priced {
-  Schedule schedule;
+  FlatStep schedule;
   Costs costs;
 
-  const WorkCost& of(const Task& task) const { return costs.of(task); }
+  const WorkCost& of(const FlatTask& task) const { return costs.works[task.work]; }
 };
 
+inline Costs price(const CostModel& model, const FlatStep& step) {
+  return model.price(step.works, step.passes);
+}
+
 inline Priced priced(const StepWorks& works, const CostModel& model, const Training& training) {
-  Schedule schedule = build_schedule(works, training);
-  Costs costs = model.price(schedule);
+  FlatStep schedule = flat_step(works, training);
+  Costs costs = price(model, schedule);
   return {std::move(schedule), std::move(costs)};
 }
 
@@ -29,15 +33,15 @@ inline Priced priced(const Workload& workload, const CalibratedCluster& cluster,
 
 /// What a piece of work of a step costs by itself.
 inline WorkCost cost_of(const StepWorks& works, const CostModel& model, KnownWork known) {
-  Schedule alone;
+  FlatStep alone;
   alone.works = {works.table[known.number]};
-  return model.price(alone).works.front();
+  return price(model, alone).works.front();
 }
 
 /// What each task with an operation takes on its stream, in order.
 inline std::vector<Duration> times_of(const Priced& step, Operation operation) {
   std::vector<Duration> times;
-  for (const Task& task : step.schedule.tasks)
+  for (const FlatTask& task : step.schedule.tasks)
     if (task.operation == operation) times.push_back(step.of(task).work);
   return times;
 }

@@ -6,11 +6,11 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/build_schedule.hpp"
 #include "model/ddp/iteration.hpp"
-#include "model/schedule/variants.hpp"
+#include "model/program/variants.hpp"
 #include "tests/model/cost/priced.hpp"
 #include "tests/model/ddp/schedule_story.hpp"
+#include "tests/model/flat_step.hpp"
 
 using namespace ddpsim;
 using namespace ddpsim::timed;
@@ -61,13 +61,11 @@ StepWorks on_two_cpus(const Workload& workload = two_layers()) {
   return works_of(workload, two_ranks(true));
 }
 
-std::vector<std::string> actions(const Schedule& schedule, std::int32_t bucket, Stream stream) {
+std::vector<std::string> actions(const FlatStep& schedule, std::int32_t bucket, StepStream stream) {
   std::vector<std::string> names;
-  for (const Task& task : schedule.tasks)
-    if (task.bucket == bucket && task.step != nobody && task.stream == stream)
-      names.emplace_back(name_of(schedule.buckets[static_cast<std::size_t>(bucket)]
-                                     .steps[static_cast<std::size_t>(task.step)]
-                                     .action));
+  for (const FlatTask& task : schedule.tasks)
+    if (task.bucket == bucket && task.stream == stream && !task.hook_step.empty())
+      names.push_back(task.hook_step);
   return names;
 }
 
@@ -85,14 +83,14 @@ TEST_CASE("R39: 16-bit hooks halve the payload of fp32 and cast back on a side s
           "[model][comm_hook][rules]") {
   const CommHookKind kind = GENERATE(CommHookKind::fp16_compress, CommHookKind::bf16_compress);
   CHECK(payloads(hook_of(kind), reference_bucket()) == Sizes{2 * 5'378'560});
-  const Schedule gpus = build_schedule(on_two_gpus(), with_hook(hook_of(kind)));
-  CHECK(actions(gpus, 0, Stream::compute) == Names{"cast to wire", "divide"});
-  CHECK(actions(gpus, 0, Stream::communication) == Names{"all-reduce"});
-  CHECK(actions(gpus, 0, Stream::aside) == Names{"cast back"});
+  const FlatStep gpus = flat_step(on_two_gpus(), with_hook(hook_of(kind)));
+  CHECK(actions(gpus, 0, StepStream::compute) == Names{"cast to wire", "divide"});
+  CHECK(actions(gpus, 0, StepStream::communication) == Names{"all-reduce"});
+  CHECK(actions(gpus, 0, StepStream::aside) == Names{"cast back"});
   // Where kernels run on the host thread, the one that communicates does what follows.
-  const Schedule cpus = build_schedule(on_two_cpus(), with_hook(hook_of(kind)));
-  CHECK(actions(cpus, 0, Stream::host) == Names{"cast to wire", "divide"});
-  CHECK(actions(cpus, 0, Stream::communication) == Names{"all-reduce", "cast back"});
+  const FlatStep cpus = flat_step(on_two_cpus(), with_hook(hook_of(kind)));
+  CHECK(actions(cpus, 0, StepStream::host) == Names{"cast to wire", "divide"});
+  CHECK(actions(cpus, 0, StepStream::communication) == Names{"all-reduce", "cast back"});
 }
 
 TEST_CASE("beside what a hook computes aside, backward takes as much longer as was measured",
@@ -159,13 +157,13 @@ TEST_CASE("R42: PowerSGD's all-reduces follow one another, then the host waits f
   Workload workload = two_layers();
   workload.parameters[1].shape = {10, 10};  // 400 B
   CommHook hook = powersgd(1);
-  const Schedule schedule = build_schedule(on_two_gpus(workload), with_hook(hook));
+  const FlatStep schedule = flat_step(on_two_gpus(workload), with_hook(hook));
   std::int32_t previous = nobody;
   int reduces = 0;
   bool blocked = false;
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i) {
-    const Task& task = schedule.tasks[i];
-    if (task.bucket != 0 || task.step == nobody) continue;
+    const FlatTask& task = schedule.tasks[i];
+    if (task.bucket != 0 || task.hook_step.empty()) continue;
     if (previous != nobody) {  // each waits for the one before it
       const auto waits = schedule.waits_for(task);
       CHECK(std::find(waits.begin(), waits.end(), static_cast<std::uint32_t>(previous)) !=
@@ -175,18 +173,18 @@ TEST_CASE("R42: PowerSGD's all-reduces follow one another, then the host waits f
     reduces += is_collective(task.operation) ? 1 : 0;
     if (task.operation != Operation::synchronize) continue;
     CHECK(reduces == 3);
-    CHECK(task.stream == Stream::host);
-    CHECK(task.host_waits);
+    CHECK(task.stream == StepStream::host);
+    CHECK(schedule.host_waits(task));
     blocked = true;
     // What the host issues next comes behind it: the backward kernels of the first layer.
     const bool kernels_follow =
         std::any_of(schedule.tasks.begin() + static_cast<std::ptrdiff_t>(i), schedule.tasks.end(),
-                    [](const Task& later) { return later.operation == Operation::backward; });
+                    [](const FlatTask& later) { return later.operation == Operation::backward; });
     CHECK(kernels_follow);
   }
   CHECK(reduces == 3);
   CHECK(blocked);
-  const Schedule cpus = build_schedule(on_two_cpus(workload), with_hook(hook));
+  const FlatStep cpus = flat_step(on_two_cpus(workload), with_hook(hook));
   CHECK(count(cpus, Operation::synchronize) == 0);  // there is no device apart from the host
 }
 
@@ -211,20 +209,20 @@ TEST_CASE("R44: an optimizer in backward runs aside, bucket by bucket, and nothi
           "[model][comm_hook][rules]") {
   const Priced step =
       priced(two_layers(), two_ranks(), with_hook(hook_of(CommHookKind::optimizer_overlap)));
-  const Schedule& schedule = step.schedule;
+  const FlatStep& schedule = step.schedule;
   CHECK(count(schedule, Operation::copy_out) == 0);
   CHECK(count(schedule, Operation::optimizer) == 2);
   Duration sum{};
-  for (const Task& task : schedule.tasks)
+  for (const FlatTask& task : schedule.tasks)
     if (task.operation == Operation::optimizer) {
-      CHECK(task.stream == Stream::aside);
+      CHECK(task.stream == StepStream::aside);
       sum += step.of(task).work;
     }
   CHECK(sum > 0ms);
   CHECK(in_seconds(sum) == Approx(in_seconds(optimizer_time())));
   // The sum is divided on the same stream, when it is there.
-  CHECK(actions(schedule, 0, Stream::compute).empty());
-  CHECK(actions(schedule, 0, Stream::aside) == Names{"divide", "optimizer"});
+  CHECK(actions(schedule, 0, StepStream::compute).empty());
+  CHECK(actions(schedule, 0, StepStream::aside) == Names{"divide", "optimizer"});
 }
 
 TEST_CASE("R45: with ZeRO's hooks a bucket's owner alone updates and broadcasts it",
@@ -237,61 +235,62 @@ TEST_CASE("R45: with ZeRO's hooks a bucket's owner alone updates and broadcasts 
   const StepWorks works = on_two_gpus();
   const CostModel model(two_ranks());
   const Priced step = priced(works, model, with_hook(hook_of(kind)));
-  const Schedule& schedule = step.schedule;
+  const FlatStep& schedule = step.schedule;
   CHECK(count(schedule, Operation::copy_out) == 3);  // DDP goes on as ever
   // All all-reduces before all broadcasts, or in turn; each from the bucket's owner: 0, then 1.
   Names sent;
-  for (const Task& task : schedule.tasks)
+  for (const FlatTask& task : schedule.tasks)
     if (is_collective(task.operation)) {
       sent.push_back(words(task));
-      CHECK(task.owner == (task.operation == Operation::broadcast ? task.bucket : nobody));
+      CHECK(task.root == (task.operation == Operation::broadcast ? task.bucket : 0));
     }
   CHECK(sent == (late ? Names{"all-reduce 0", "all-reduce 1", "broadcast 0", "broadcast 1"}
                       : Names{"all-reduce 0", "broadcast 0", "all-reduce 1", "broadcast 1"}));
   // No optimizer follows: what the ranks do is one optimizer's work.
   Duration sum{};
-  for (const int rank : {0, 1}) {
-    const Schedule mine = schedule_of_rank(schedule, rank);
-    const Costs costs = model.price(mine);
-    for (std::size_t i = 0; i < mine.tasks.size(); ++i) {
-      const Task& task = mine.tasks[i];
-      if (task.operation == Operation::optimizer) {
-        CHECK(task.stream == (late ? Stream::compute : Stream::aside));
-        CHECK((costs.of(task).work > 0ms) == (task.bucket == rank));
-        sum += costs.of(task).work;
-      } else if (task.operation != Operation::wait) {
-        CHECK(costs.of(task).work == step.of(schedule.tasks[i]).work);
-      }
+  const program::Job job = build_job(works, with_hook(hook_of(kind)));
+  REQUIRE(job.program_of == std::vector<std::uint16_t>{0, 1});
+  const Costs costs = model.price(job.works, job.passes);
+  for (const int rank : {0, 1})
+    for (const FlatTask& task : flat(job, at(rank)).tasks) {
+      if (task.operation != Operation::optimizer) continue;
+      CHECK(task.stream == (late ? StepStream::compute : StepStream::aside));
+      CHECK(task.bucket == rank);
+      CHECK(costs.works[task.work].work > 0ms);
+      sum += costs.works[task.work].work;
     }
-  }
   CHECK(in_seconds(sum) == Approx(in_seconds(optimizer_time())));
-  CHECK(different_ranks(schedule, 2) == 2);
-  CHECK(different_ranks(schedule, 64) == 3);  // two owners, and all others
-  CHECK(different_ranks(build_schedule(works, with_hook(hook_of(CommHookKind::allreduce))), 64) ==
-        1);
+  const auto kinds_of_ranks = [&](CommHookKind hook) {
+    const StepWorks many = works_of(two_layers(), ring(64, 1ms, gigabytes_per_second(1)));
+    return build_job(many, with_hook(hook_of(hook))).programs.size();
+  };
+  CHECK(kinds_of_ranks(kind) == 3);  // two owners, and all others
+  CHECK(kinds_of_ranks(CommHookKind::allreduce) == 1);
 }
 
 TEST_CASE("R45: who waits for what under ZeRO's hooks", "[model][comm_hook][rules]") {
-  const auto built = [](CommHookKind kind) {
-    return build_schedule(on_two_gpus(), with_hook(hook_of(kind)));
+  const auto built = [](CommHookKind kind, std::size_t rank) {
+    return flat(build_job(on_two_gpus(), with_hook(hook_of(kind))), rank);
   };
   // What comes behind backward, of rank 1: the optimizer of bucket 0 is not its own.
-  const Schedule plain = schedule_of_rank(built(CommHookKind::zero_step), 1);
+  const FlatStep plain = built(CommHookKind::zero_step, 1);
   std::vector<Story> hooks_waits, waits;
-  for (const Task& task : plain.tasks)
+  for (const FlatTask& task : plain.tasks)
     if (task.operation == Operation::wait) {
-      Story& each = (task.step == nobody ? waits : hooks_waits).emplace_back();
+      const bool is_hooks = task.purpose == program::Purpose::hook;
+      Story& each = (is_hooks ? hooks_waits : waits).emplace_back();
       for (const std::uint32_t earlier : plain.waits_for(task))
         each.push_back(words(plain.tasks[earlier]));
-      CHECK(task.stream == Stream::compute);
-      CHECK(!task.host_waits);
+      CHECK(task.stream == StepStream::compute);
     }
-  CHECK(hooks_waits == std::vector<Story>{{}, {"all-reduce 1"}});
+  CHECK(hooks_waits == std::vector<Story>{{"all-reduce 1"}});
   // The hook's last wait, then DDP's own.
   CHECK(waits == std::vector<Story>{{"broadcast 1"}, {"all-reduce 0"}, {"all-reduce 1"}});
-  CHECK(waits_for(plain, "broadcast 0") == Story{"optimizer 0"});
+  // Its broadcast comes behind the owner's update, and elsewhere behind what was before that.
+  CHECK(waits_for(built(CommHookKind::zero_step, 0), "broadcast 0") == Story{"optimizer 0"});
+  CHECK(waits_for(plain, "broadcast 0") == Story{"divide 1"});
 
-  const Schedule turns = built(CommHookKind::zero_step_interleaved);
+  const FlatStep turns = built(CommHookKind::zero_step_interleaved, 0);
   CHECK(waits_for(turns, "optimizer 0") == Story{"all-reduce 0"});
   CHECK(waits_for(turns, "broadcast 0") == Story{"optimizer 0"});
   CHECK(waits_for(turns, "wait 0") == Story{"optimizer 0"});
@@ -299,11 +298,11 @@ TEST_CASE("R45: who waits for what under ZeRO's hooks", "[model][comm_hook][rule
   // On CPUs the host waits, or the communicating thread does the work.
   const StepWorks cpus = on_two_cpus();
   for (const auto& [kind, stream] :
-       {std::pair{CommHookKind::zero_step, Stream::host},
-        std::pair{CommHookKind::zero_step_interleaved, Stream::communication}})
-    for (const Task& task : build_schedule(cpus, with_hook(hook_of(kind))).tasks) {
+       {std::pair{CommHookKind::zero_step, StepStream::host},
+        std::pair{CommHookKind::zero_step_interleaved, StepStream::communication}})
+    for (const FlatTask& task : flat_step(cpus, with_hook(hook_of(kind))).tasks) {
       if (task.operation == Operation::optimizer) CHECK(task.stream == stream);
-      if (task.operation == Operation::wait) CHECK(task.host_waits);
+      if (task.operation == Operation::wait) CHECK(task.stream == StepStream::host);
     }
 }
 
@@ -321,9 +320,13 @@ TEST_CASE("R45: ZeRO's hooks leave parameters alone until they have seen the reb
       for (training.iteration = 0; training.iteration <= 5; ++training.iteration) {
         CAPTURE(training.iteration);
         const bool updates = training.iteration == 0 || training.iteration > quiet;
-        const Schedule schedule = build_schedule(works, training);
-        CHECK((count(schedule, Operation::optimizer) > 0) == updates);
-        CHECK((count(schedule, Operation::broadcast) > count(schedule, Operation::optimizer)) ==
+        const program::Job job = build_job(works, training);
+        const FlatStep schedule = flat(job);
+        int optimizers = 0;  // of all ranks
+        for (std::size_t kind = 0; kind < job.programs.size(); ++kind)
+          optimizers += count(flat(job, kind), Operation::optimizer);
+        CHECK((optimizers > 0) == updates);
+        CHECK((count(schedule, Operation::broadcast) > optimizers) ==
               (training.iteration == quiet && !explicit_buckets));  // the rebuild's two
         const bool said =
             phase_label(training).find("parameters not updated yet") != std::string::npos;
@@ -341,7 +344,7 @@ TEST_CASE("R45: what would break ZeRO's hooks in PyTorch is refused", "[model][c
     Training training = with_hook(hook_of(CommHookKind::zero_step));
     change(training);
     try {
-      build_schedule(works, training);
+      flat_step(works, training);
     } catch (const std::invalid_argument& problem) {
       return problem.what();
     }
@@ -359,7 +362,7 @@ TEST_CASE("R45: what would break ZeRO's hooks in PyTorch is refused", "[model][c
   Workload mixed = two_layers();
   mixed.parameters[0].dtype = DType::bf16;
   CHECK_THROWS_WITH(
-      build_schedule(on_two_gpus(mixed), with_hook(hook_of(CommHookKind::zero_step_interleaved))),
+      flat_step(on_two_gpus(mixed), with_hook(hook_of(CommHookKind::zero_step_interleaved))),
       Catch::Contains("one type"));
 }
 
@@ -437,7 +440,7 @@ TEST_CASE("launches of the largest bucket are counted without overflow", "[model
 
 TEST_CASE("R24: with a comm hook the hook divides", "[model][comm_hook][rules]") {
   const auto divides = [](CommHookKind kind) {
-    return count(build_schedule(on_two_gpus(), with_hook(hook_of(kind))), Operation::divide);
+    return count(flat_step(on_two_gpus(), with_hook(hook_of(kind))), Operation::divide);
   };
   CHECK(divides(CommHookKind::none) == 0);  // fused into the copies
   CHECK(divides(CommHookKind::allreduce) == 2);
@@ -477,7 +480,7 @@ TEST_CASE("post_local_sgd reduces over all, then over a subgroup or not at all",
     Training training = with_hook(hook);
     Duration sum{};
     const Priced step = priced(two_layers(), ring(16, 1ms, gigabytes_per_second(1)), training);
-    for (const Task& task : step.schedule.tasks)
+    for (const FlatTask& task : step.schedule.tasks)
       if (is_collective(task.operation)) sum += step.of(task).work;
     return sum;
   };
@@ -530,25 +533,25 @@ TEST_CASE(
   divide.kind = OwnStep::Kind::scale;
   hook.steps = {cast, reduce, divide};
   CHECK(payloads(hook, reference_bucket()) == Sizes{2 * 5'378'560});
-  const Schedule schedule = build_schedule(on_two_gpus(), with_hook(hook));
+  const FlatStep schedule = flat_step(on_two_gpus(), with_hook(hook));
   // What is summed has not been divided; that follows, aside, before it is cast back.
-  CHECK(actions(schedule, 0, Stream::compute) == Names{"cast to wire"});
-  CHECK(actions(schedule, 0, Stream::communication) == Names{"all-reduce"});
-  CHECK(actions(schedule, 0, Stream::aside) == Names{"scale", "cast back"});
+  CHECK(actions(schedule, 0, StepStream::compute) == Names{"cast to wire"});
+  CHECK(actions(schedule, 0, StepStream::communication) == Names{"all-reduce"});
+  CHECK(actions(schedule, 0, StepStream::aside) == Names{"scale", "cast back"});
   Training plain = with_hook(hook);
   plain.buckets.clear();
   plain.bucket_cap = Bytes{400};
   plain.first_bucket_cap.reset();
-  const Schedule hooked = build_schedule(on_two_gpus(), plain);
+  const FlatStep hooked = flat_step(on_two_gpus(), plain);
   plain.comm_hook = {};
-  const Schedule wide = build_schedule(on_two_gpus(), plain);
+  const FlatStep wide = flat_step(on_two_gpus(), plain);
   REQUIRE(hooked.buckets.size() == wide.buckets.size());
   for (std::size_t b = 0; b < wide.buckets.size(); ++b)
     CHECK(hooked.buckets[b].parameters == wide.buckets[b].parameters);
 }
 
 TEST_CASE("a hook that sends nothing leaves the step its copies", "[model][comm_hook]") {
-  const Schedule schedule = build_schedule(on_two_gpus(), with_hook(hook_of(CommHookKind::noop)));
+  const FlatStep schedule = flat_step(on_two_gpus(), with_hook(hook_of(CommHookKind::noop)));
   CHECK(count(schedule, Operation::all_reduce) == 0);
   CHECK(count(schedule, Operation::copy_in) == 3);
   CHECK(count(schedule, Operation::copy_out) == 3);
@@ -702,18 +705,19 @@ TEST_CASE("hooks keep the same state if all their settings are the same", "[mode
   CHECK(states.size() == static_cast<std::size_t>(count));
 }
 
-TEST_CASE("a schedule says which state its comm hook keeps, in every iteration the same",
+TEST_CASE("a job says which state its comm hook keeps, in every iteration the same",
           "[model][comm_hook]") {
   CommHook hook = powersgd(1);
   hook.powersgd.seed = 7;
   hook.powersgd.start_iteration = 3;
   Training training = with_hook(hook);
-  const Schedule steady = build_schedule(on_two_gpus(), training);
-  CHECK(steady.hook_state == state_of(hook));
-  CHECK(steady.hook_seed == 7);
+  const program::Job steady = build_job(on_two_gpus(), training);
+  CHECK(steady.hook == state_of(hook));
+  CHECK(steady.state == state_of(hook) + "; 2 1; 0");  // other buckets are another state
+  CHECK(steady.seed == 7);
   training.iteration = 1;
-  CHECK(build_schedule(on_two_gpus(), training).hook_state == steady.hook_state);
+  CHECK(build_job(on_two_gpus(), training).state == steady.state);
   training.strategy = Strategy::overlap;  // calls no comm hook
-  CHECK(build_schedule(on_two_gpus(), training).hook_state.empty());
-  CHECK(build_schedule(on_two_gpus(), with_hook({})).hook_state.empty());
+  CHECK(build_job(on_two_gpus(), training).state.empty());
+  CHECK(build_job(on_two_gpus(), with_hook({})).hook.empty());
 }

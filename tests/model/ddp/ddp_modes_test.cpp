@@ -3,10 +3,10 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/build_schedule.hpp"
 #include "model/ddp/iteration.hpp"
 #include "tests/model/cost/priced.hpp"
 #include "tests/model/ddp/schedule_story.hpp"
+#include "tests/model/flat_step.hpp"
 
 using namespace ddpsim;
 using namespace ddpsim::timed;
@@ -34,9 +34,9 @@ Training in_iteration(Training training, int iteration) {
 }
 
 /// What is sent, in order: "all_reduce 2 of 400", "used map of 12".
-Story sent(const Schedule& schedule) {
+Story sent(const FlatStep& schedule) {
   Story lines;
-  for (const Task& task : schedule.tasks) {
+  for (const FlatTask& task : schedule.tasks) {
     if (!is_collective(task.operation)) continue;
     const Work& work = schedule.work_of(task);
     std::string line(name_of(work.message));
@@ -46,33 +46,33 @@ Story sent(const Schedule& schedule) {
   return lines;
 }
 
-std::vector<std::int32_t> copied(const Schedule& schedule, Operation operation) {
+std::vector<std::int32_t> copied(const FlatStep& schedule, Operation operation) {
   std::vector<std::int32_t> parameters;
-  for (const Task& task : schedule.tasks)
+  for (const FlatTask& task : schedule.tasks)
     if (task.operation == operation && task.parameter != nobody)
       parameters.push_back(task.parameter);
   return parameters;
 }
 
 /// Waits at which the host stands still, by what they wait for.
-Story host_waits(const Schedule& schedule) {
+Story host_waits(const FlatStep& schedule) {
   Story lines;
-  for (const Task& task : schedule.tasks)
-    if (task.operation == Operation::wait && task.stream == Stream::host)
+  for (const FlatTask& task : schedule.tasks)
+    if (task.operation == Operation::wait && task.stream == StepStream::host)
       lines.emplace_back(name_of(schedule.work_of(task).message));
   return lines;
 }
 
-std::size_t place_of(const Schedule& schedule, Message message) {
+std::size_t place_of(const FlatStep& schedule, Message message) {
   std::size_t place = 0;
-  const auto sends = [&](const Task& task) {
+  const auto sends = [&](const FlatTask& task) {
     return is_collective(task.operation) && schedule.work_of(task).message == message;
   };
   while (place < schedule.tasks.size() && !sends(schedule.tasks[place])) ++place;
   return place;
 }
 
-std::size_t last_of(const Schedule& schedule, Operation operation) {
+std::size_t last_of(const FlatStep& schedule, Operation operation) {
   std::size_t place = 0;
   for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
     if (schedule.tasks[i].operation == operation) place = i;
@@ -86,7 +86,7 @@ TEST_CASE("R8: the second iteration has the rebuilt buckets, a static graph's th
   const auto buckets = [](bool static_graph, int iteration) {
     Training training = in_iteration(small_caps(), iteration);
     training.static_graph = static_graph;
-    return build_schedule(works_with(), training).buckets.size();
+    return flat_step(works_with(), training).buckets.size();
   };
   CHECK(buckets(false, 1) == 1);
   CHECK(buckets(false, 2) == 3);
@@ -98,8 +98,8 @@ TEST_CASE("R8: the second iteration has the rebuilt buckets, a static graph's th
 TEST_CASE("R9: looking for unused parameters keeps the buckets over ten iterations",
           "[model][rules]") {
   for (int iteration = 0; iteration <= 10; ++iteration) {
-    const Schedule schedule =
-        build_schedule(works_with(), in_iteration(looking_for_unused(), iteration));
+    const FlatStep schedule =
+        flat_step(works_with(), in_iteration(looking_for_unused(), iteration));
     REQUIRE(schedule.buckets.size() == 3);
     CHECK(schedule.buckets[0].parameters == std::vector<std::int32_t>{2});
     CHECK(count(schedule, Operation::broadcast) == 0);
@@ -108,7 +108,7 @@ TEST_CASE("R9: looking for unused parameters keeps the buckets over ten iteratio
 
 TEST_CASE("R10: a rebuild broadcasts indices and lengths, and the host reads both",
           "[model][rules]") {
-  const Schedule schedule = build_schedule(works_with(), in_iteration(small_caps(), 2));
+  const FlatStep schedule = flat_step(works_with(), in_iteration(small_caps(), 2));
   // int32 for each of three parameters and one more; int32 for each of three buckets.
   const Story all = sent(schedule);
   REQUIRE(all.size() == 5);
@@ -118,11 +118,11 @@ TEST_CASE("R10: a rebuild broadcasts indices and lengths, and the host reads bot
   CHECK(place_of(schedule, Message::bucket_lengths) < place_of(schedule, Message::gradients));
   CHECK(story(schedule)[4] == "forward 0.0");
   for (const int iteration : {0, 1, 3, 4})
-    CHECK(count(build_schedule(works_with(), in_iteration(small_caps(), iteration)),
+    CHECK(count(flat_step(works_with(), in_iteration(small_caps(), iteration)),
                 Operation::broadcast) == 0);
   Training explicitly = in_iteration(small_caps(), 2);
   explicitly.buckets = {{2, 1}, {0}};  // no DDP would assign them, so none rebuilds them
-  CHECK(count(build_schedule(works_with(), explicitly), Operation::broadcast) == 0);
+  CHECK(count(flat_step(works_with(), explicitly), Operation::broadcast) == 0);
 }
 
 TEST_CASE("R12: releases differ in the first bucket when the user gives a cap", "[model][rules]") {
@@ -148,14 +148,14 @@ TEST_CASE("R13: the small bucket may be launched last", "[model][rules]") {
   training.first_bucket_cap = Bytes{1};
   training.bucket_cap = Bytes{400};
   // Arrival c (40), b (400), a (4000): the first limit is c's, or, walked backwards, a's.
-  CHECK(build_schedule(works_with(), training).buckets.front().parameters ==
+  CHECK(flat_step(works_with(), training).buckets.front().parameters ==
         std::vector<std::int32_t>{2});
   training.last_bucket_cap = true;
-  const Schedule schedule = build_schedule(works_with(), training);
+  const FlatStep schedule = flat_step(works_with(), training);
   CHECK(schedule.buckets.front().parameters == std::vector<std::int32_t>{2});
   CHECK(schedule.buckets.back().parameters == std::vector<std::int32_t>{0});
   training.bucket_cap = Bytes{4000};
-  const Schedule reversed = build_schedule(works_with(), training);
+  const FlatStep reversed = flat_step(works_with(), training);
   REQUIRE(reversed.buckets.size() == 2);
   CHECK(reversed.buckets.front().parameters == std::vector<std::int32_t>{1, 2});
   CHECK(reversed.buckets.back().parameters == std::vector<std::int32_t>{0});
@@ -165,25 +165,25 @@ TEST_CASE("R23: a view that zero_grad keeps is divided in place, or left to the 
           "[model][rules]") {
   Training training = small_caps();
   training.gradient_as_bucket_view = true;
-  CHECK(count(build_schedule(works_with(), training), Operation::copy_in) == 3);
+  CHECK(count(flat_step(works_with(), training), Operation::copy_in) == 3);
   training.pytorch = PyTorch::v2_13;
-  CHECK(count(build_schedule(works_with(), training), Operation::copy_in) == 3);
+  CHECK(count(flat_step(works_with(), training), Operation::copy_in) == 3);
   training.pytorch = PyTorch::v1_13;
-  Schedule schedule = build_schedule(works_with(), training);
+  FlatStep schedule = flat_step(works_with(), training);
   CHECK(count(schedule, Operation::copy_in) == 0);
   CHECK(copied(schedule, Operation::divide) == std::vector<std::int32_t>{2, 1, 0});
   // Before the first iteration there is no gradient to be a view.
-  schedule = build_schedule(works_with(), in_iteration(training, 1));
+  schedule = flat_step(works_with(), in_iteration(training, 1));
   CHECK(count(schedule, Operation::copy_in) == 3);
   CHECK(count(schedule, Operation::divide) == 0);
   training.comm_hook.kind = CommHookKind::noop;
-  schedule = build_schedule(works_with(), training);
+  schedule = flat_step(works_with(), training);
   CHECK(count(schedule, Operation::copy_in) + count(schedule, Operation::divide) == 0);
 }
 
 TEST_CASE("R30: one more all-reduce behind the last bucket, of an int32 for each parameter",
           "[model][rules]") {
-  const Schedule schedule = build_schedule(works_with(), looking_for_unused());
+  const FlatStep schedule = flat_step(works_with(), looking_for_unused());
   CHECK(sent(schedule) ==
         Story{"gradients 0 of 40", "gradients 1 of 400", "gradients 2 of 4000", "used map of 12"});
   CHECK(count(schedule, Operation::search_unused) == 1);
@@ -194,7 +194,7 @@ TEST_CASE("R30: one more all-reduce behind the last bucket, of an int32 for each
 
 TEST_CASE("R31: an unused parameter is ready at the first hook, as zeros, and reduced",
           "[model][rules]") {
-  const Schedule schedule = build_schedule(works_with(0), looking_for_unused());
+  const FlatStep schedule = flat_step(works_with(0), looking_for_unused());
   // a is zero-filled before c, whose hook is the first, is copied.
   CHECK(copied(schedule, Operation::copy_in) == std::vector<std::int32_t>{0, 2, 1});
   CHECK(copied(schedule, Operation::hook) == std::vector<std::int32_t>{2, 1});
@@ -206,34 +206,32 @@ TEST_CASE("R31: an unused parameter is ready at the first hook, as zeros, and re
   };
   CHECK(copying(works_with(0)) < copying(works_with()));
   // Other strategies leave it out.
-  CHECK(sent(build_schedule(works_with(0), training_of(Strategy::naive))).size() == 2);
-  CHECK(sent(build_schedule(works_with(0), training_of(Strategy::overlap))).size() == 2);
-  CHECK(sent(build_schedule(works_with(0), training_of(Strategy::flat))) ==
-        Story{"gradients 0 of 440"});
+  CHECK(sent(flat_step(works_with(0), training_of(Strategy::naive))).size() == 2);
+  CHECK(sent(flat_step(works_with(0), training_of(Strategy::overlap))).size() == 2);
+  CHECK(sent(flat_step(works_with(0), training_of(Strategy::flat))) == Story{"gradients 0 of 440"});
 }
 
 TEST_CASE("R32: with an unused parameter the host waits for the used map", "[model][rules]") {
-  const Schedule schedule = build_schedule(works_with(0), looking_for_unused());
+  const FlatStep schedule = flat_step(works_with(0), looking_for_unused());
   CHECK(host_waits(schedule) == Story{"used map"});
-  CHECK(host_waits(build_schedule(works_with(nobody), looking_for_unused())).empty());
+  CHECK(host_waits(flat_step(works_with(nobody), looking_for_unused())).empty());
 }
 
 TEST_CASE("R33: a bucket of unused parameters alone may be skipped", "[model][rules]") {
   Training training = looking_for_unused();
   training.skip_all_reduce_unused_params = true;
-  const Schedule schedule = build_schedule(works_with(1), training);
+  const FlatStep schedule = flat_step(works_with(1), training);
   CHECK(sent(schedule) == Story{"gradients 0 of 40", "gradients 2 of 4000", "used map of 12"});
   CHECK(count(schedule, Operation::wait) == 3);
   training.bucket_cap = 1 * MiB;  // together with others it travels
-  CHECK(sent(build_schedule(works_with(1), training)) ==
-        Story{"gradients 0 of 4440", "used map of 12"});
+  CHECK(sent(flat_step(works_with(1), training)) == Story{"gradients 0 of 4440", "used map of 12"});
 }
 
 TEST_CASE("R34: a static graph's first iteration communicates after backward, the map first",
           "[model][rules]") {
   Training training = small_caps();
   training.static_graph = true;
-  const Schedule schedule = build_schedule(works_with(0), in_iteration(training, 1));
+  const FlatStep schedule = flat_step(works_with(0), in_iteration(training, 1));
   CHECK(sent(schedule) == Story{"used map of 12", "gradients 0 of 4440"});
   CHECK(place_of(schedule, Message::used_map) > last_of(schedule, Operation::backward));
   // Copies in the order of registration, before the bucket.
@@ -241,8 +239,7 @@ TEST_CASE("R34: a static graph's first iteration communicates after backward, th
   CHECK(last_of(schedule, Operation::copy_in) < place_of(schedule, Message::gradients));
   CHECK(host_waits(schedule) == Story{"used map"});
   // Later ones need no map: what is unused is known.
-  CHECK(sent(build_schedule(works_with(0), in_iteration(training, 2))) ==
-        Story{"gradients 0 of 4440"});
+  CHECK(sent(flat_step(works_with(0), in_iteration(training, 2))) == Story{"gradients 0 of 4440"});
 }
 
 TEST_CASE("R25: a bucket's gradients are copied together and divided once, before it is launched",
@@ -250,9 +247,9 @@ TEST_CASE("R25: a bucket's gradients are copied together and divided once, befor
   Training training = small_caps();
   training.bucket_cap = Bytes{1 << 20};  // one bucket of three gradients
   const auto kernels = [&](Operation operation) {
-    const Schedule schedule = build_schedule(works_with(), training);
+    const FlatStep schedule = flat_step(works_with(), training);
     return std::count_if(schedule.tasks.begin(), schedule.tasks.end(),
-                         [&](const Task& task) { return task.operation == operation; });
+                         [&](const FlatTask& task) { return task.operation == operation; });
   };
   CHECK(kernels(Operation::copy_in) == 3);
   training.batched_grad_copy = true;
@@ -260,9 +257,9 @@ TEST_CASE("R25: a bucket's gradients are copied together and divided once, befor
   CHECK(kernels(Operation::concatenate) == 1);
   CHECK(kernels(Operation::divide) == 1);
   CHECK(kernels(Operation::copy_out) == 3);  // as before
-  const Schedule schedule = build_schedule(works_with(), training);
+  const FlatStep schedule = flat_step(works_with(), training);
   Story order;
-  for (const Task& task : schedule.tasks)
+  for (const FlatTask& task : schedule.tasks)
     if (task.bucket == 0 && (task.operation == Operation::concatenate ||
                              task.operation == Operation::divide || is_collective(task.operation)))
       order.emplace_back(name_of(task.operation));
@@ -276,23 +273,23 @@ TEST_CASE("R25: a bucket's gradients are copied together and divided once, befor
 
 TEST_CASE("R35: a parameter that gets no gradient is refused where DDP would fail",
           "[model][rules]") {
-  CHECK_THROWS_WITH(build_schedule(works_with(0), small_caps()),
+  CHECK_THROWS_WITH(flat_step(works_with(0), small_caps()),
                     Catch::StartsWith("training: no gradient reaches a, so ") &&
                         Catch::Contains("find_unused_parameters"));
-  CHECK_NOTHROW(build_schedule(works_with(0), looking_for_unused()));
+  CHECK_NOTHROW(flat_step(works_with(0), looking_for_unused()));
 }
 
 TEST_CASE("R36: uneven inputs add their collectives in the order DDP has them", "[model][rules]") {
   Training training = in_iteration(small_caps(), 2);
   training.join = Join{};
-  const Story plain = sent(build_schedule(works_with(nobody, true), training));
+  const Story plain = sent(flat_step(works_with(nobody, true), training));
   CHECK(Story(plain.begin(), plain.begin() + 6) ==
         Story{"active ranks of 4", "bucket indices of 16", "bucket lengths of 12",
               "buffer source of 8", "buffers of 64", "will sync of 4"});
   training.iteration = 0;
   training.join = Join{true, false};
   training.broadcast_buffers = false;
-  const Schedule thrown = build_schedule(works_with(nobody, true), training);
+  const FlatStep thrown = flat_step(works_with(nobody, true), training);
   const Story lines = sent(thrown);
   CHECK(Story(lines.begin(), lines.begin() + 3) ==
         Story{"active ranks of 4", "early end of 4", "will sync of 4"});
@@ -303,13 +300,13 @@ TEST_CASE("R36: uneven inputs add their collectives in the order DDP has them", 
 TEST_CASE("R36: with uneven inputs buffers come from the last rank that has some",
           "[model][rules]") {
   const auto root = [](const Training& training) {
-    const Schedule schedule = build_schedule(works_with(nobody, true), training);  // of two ranks
-    for (const Task& task : schedule.tasks)
-      if (task.operation == Operation::broadcast) return task.owner;
+    const FlatStep schedule = flat_step(works_with(nobody, true), training);  // of two ranks
+    for (const FlatTask& task : schedule.tasks)
+      if (task.operation == Operation::broadcast) return task.root;
     return std::int32_t{-2};
   };
   Training training = small_caps();
-  CHECK(root(training) == nobody);  // rank 0's
+  CHECK(root(training) == 0);
   training.join = Join{};
   CHECK(root(training) == 1);
   training.join->joined_ranks = 1;
@@ -322,7 +319,7 @@ TEST_CASE("a sparse gradient is gathered in three parts, without copies", "[mode
   workload.parameters[0].sparse = true;
   workload.parameters[0].sparse_rows = 8;
   const StepWorks sparse = works_of(workload, two_ranks());
-  const Schedule schedule = build_schedule(sparse, small_caps());
+  const FlatStep schedule = flat_step(sparse, small_caps());
   // Eight rows of ten fp32, and eight int64 to say which.
   CHECK(sent(schedule) == Story{"gradients 0 of 40", "gradients 1 of 400", "sparse shape 2 of 72",
                                 "sparse indices 2 of 64", "sparse values 2 of 320"});
@@ -331,7 +328,7 @@ TEST_CASE("a sparse gradient is gathered in three parts, without copies", "[mode
   CHECK(copied(schedule, Operation::divide) == std::vector<std::int32_t>{0});
   Training hooked = small_caps();
   hooked.comm_hook.kind = CommHookKind::fp16_compress;
-  CHECK_THROWS_WITH(build_schedule(sparse, hooked), Catch::Contains("dense"));
+  CHECK_THROWS_WITH(flat_step(sparse, hooked), Catch::Contains("dense"));
 }
 
 TEST_CASE("iterations that are alike are known to be", "[model][iteration]") {
@@ -383,8 +380,8 @@ TEST_CASE("iterations said to be alike have the same schedule", "[model][iterati
           CAPTURE(name_of(kind), static_graph, views, iteration);
           const int like = first_like(training, iteration);
           REQUIRE(like <= iteration);
-          CHECK(story(build_schedule(works_with(), in_iteration(training, iteration))) ==
-                story(build_schedule(works_with(), in_iteration(training, like))));
+          CHECK(story(flat_step(works_with(), in_iteration(training, iteration))) ==
+                story(flat_step(works_with(), in_iteration(training, like))));
         }
       }
     }
@@ -398,7 +395,7 @@ TEST_CASE("post-local SGD averages the models behind the optimizer, every period
   training.comm_hook.post_local_sgd.start_iteration = 2;
   training.comm_hook.post_local_sgd.period = 2;
   for (const int iteration : {1, 2, 3, 4, 5}) {
-    const Schedule schedule = build_schedule(works_with(), in_iteration(training, iteration));
+    const FlatStep schedule = flat_step(works_with(), in_iteration(training, iteration));
     const std::size_t place = place_of(schedule, Message::parameters);
     const bool averages = iteration == 3 || iteration == 5;
     CAPTURE(iteration);

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "model/ddp/job_of_step.hpp"
+#include "model/ddp/build_job.hpp"
 #include "model/program/memory_along.hpp"
 #include "model/program/operands.hpp"
 #include "model/program/text.hpp"
@@ -30,7 +30,7 @@ struct HeldStep {
   Job job() const {
     const Cluster cluster = timed::ring(ranks, 1us, gigabytes_per_second(1));
     const StepWorks works(workload, cluster, optimizer);
-    return program::job_of(build_schedule(works, training), works);
+    return build_job(works, training);
   }
   Job with_memory() const { return program::with_memory(job(), workload, optimizer, training); }
   program::MemoryPeak peak() const {
@@ -293,8 +293,8 @@ TEST_CASE("what is used is there, comes and goes in turn, and no activation is l
                                 .backward_working = {draw.between(0, 100)},
                                 .first_forward = static_cast<int>(layer.memory.size()),
                                 .first_backward = left - 1});
-    const Job job = program::with_memory(program::job_of(step.schedule, step.works), step.workload,
-                                         step.works.updates, step.training);
+    const Job job =
+        program::with_memory(step.job, step.workload, step.works.updates, step.training);
     CAPTURE(round, name_of(step.training.strategy), text_of(job));
     hooks += step.training.comm_hook ? 1 : 0;
     for (const program::Program& program : job.programs) {

@@ -3,9 +3,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/build_schedule.hpp"
-#include "model/schedule/simulated_only.hpp"
+#include "model/ddp/check_for_ranks.hpp"
 #include "tests/model/ddp/schedule_story.hpp"
+#include "tests/model/flat_step.hpp"
 #include "tests/model/workload/timed.hpp"
 
 using namespace ddpsim;
@@ -23,7 +23,7 @@ Workload with_own() {
   return workload;
 }
 
-std::vector<std::uint32_t> own_of(const Schedule& schedule) {
+std::vector<std::uint32_t> own_of(const FlatStep& schedule) {
   std::vector<std::uint32_t> own;
   for (std::uint32_t i = 0; i < schedule.tasks.size(); ++i)
     if (is_collective(schedule.tasks[i].operation) &&
@@ -43,58 +43,40 @@ TEST_CASE("every strategy sends the network's own collectives, and none alone do
     Training training = training_of(strategy);
     training.micro_batches = 3;
     training.no_sync = true;  // of gradients alone
-    const Schedule schedule = build_schedule(works, training);
+    const FlatStep schedule = flat_step(works, training);
     const std::vector<std::uint32_t> own = own_of(schedule);
     REQUIRE(own.size() == 3 * 2);
     CHECK(schedule.tasks[own[0]].operation == Operation::all_gather);
     CHECK(schedule.tasks[own[1]].operation == Operation::all_reduce);
-    CHECK(schedule.tasks[own[0]].stream == Stream::communication);
+    CHECK(schedule.tasks[own[0]].stream == StepStream::communication);
     CHECK(schedule.work_of(schedule.tasks[own[0]]).payload == row);
   }
   Cluster alone = two_ranks();
   alone.ranks_per_node = 1;
-  CHECK(own_of(build_schedule(works_of(with_own(), alone), training_of(Strategy::none))).empty());
+  CHECK(own_of(flat_step(works_of(with_own(), alone), training_of(Strategy::none))).empty());
 }
 
 TEST_CASE("a collective of the network's own stands where it is sent, and what follows waits",
           "[model][own_collectives]") {
-  const Schedule schedule =
-      build_schedule(works_of(with_own(), two_ranks()), training_of(Strategy::none));
+  const FlatStep schedule =
+      flat_step(works_of(with_own(), two_ranks()), training_of(Strategy::none));
   const std::uint32_t gather = own_of(schedule).front();
-  const Task& before = schedule.tasks[gather - 1];
+  const FlatTask& before = schedule.tasks[gather - 1];
   CHECK(before.operation == Operation::forward);
   CHECK(before.layer == 0);
   const auto waits = schedule.waits_for(schedule.tasks[gather]);
   CHECK(std::vector(waits.begin(), waits.end()) == std::vector{gather - 1});
-  const Task& wait = schedule.tasks[gather + 1];
+  const FlatTask& wait = schedule.tasks[gather + 1];
   CHECK(wait.operation == Operation::wait);
-  CHECK(wait.stream == Stream::compute);
+  CHECK(wait.stream == StepStream::compute);
   const auto after = schedule.waits_for(wait);
   CHECK(std::vector(after.begin(), after.end()) == std::vector{gather});
   CHECK(schedule.tasks[gather + 2].layer == 1);
-  CHECK_FALSE(is_note(schedule, schedule.tasks[gather]));
+  CHECK(schedule.tasks[gather].purpose == program::Purpose::network);
 }
 
 TEST_CASE("the network's own collectives are simulated only", "[model][own_collectives]") {
-  const Schedule schedule =
-      build_schedule(works_of(with_own(), two_ranks()), training_of(Strategy::bucketed));
-  CHECK_THROWS_WITH(check_not_simulated_only(schedule), Catch::Contains("simulated only"));
-}
-
-TEST_CASE("collectives that no backend sends outside of comm hooks are refused by name",
-          "[model][own_collectives]") {
-  Schedule schedule =
-      build_schedule(works_of(two_layers(), two_ranks()), training_of(Strategy::bucketed));
-  CHECK_NOTHROW(check_not_simulated_only(schedule));
-  const auto reduced = std::ranges::find(schedule.tasks, Operation::all_reduce, &Task::operation);
-  REQUIRE(reduced != schedule.tasks.end());
-  reduced->operation = Operation::reduce_scatter;
-  CHECK_THROWS_WITH(check_not_simulated_only(schedule),
-                    Catch::Contains("reduce-scatter of gradients outside of a comm hook"));
-  // An all-gather is sent of sparse gradients alone.
-  reduced->operation = Operation::all_gather;
-  CHECK_THROWS_WITH(check_not_simulated_only(schedule),
-                    Catch::Contains("all-gather of gradients outside of a comm hook"));
-  schedule.works[reduced->work].message = Message::sparse_values;
-  CHECK_NOTHROW(check_not_simulated_only(schedule));
+  const Training training = training_of(Strategy::bucketed);
+  const program::Job job = build_job(works_of(with_own(), two_ranks()), training);
+  CHECK_THROWS_WITH(check_for_ranks(job, training, with_own()), Catch::Contains("simulated only"));
 }

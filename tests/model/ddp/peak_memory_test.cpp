@@ -4,8 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/build_schedule.hpp"
-#include "model/ddp/job_of_step.hpp"
+#include "model/ddp/build_job.hpp"
 #include "tests/model/workload/architectures.hpp"
 #include "tests/model/workload/timed.hpp"
 
@@ -19,8 +18,7 @@ namespace {
 StepMemory memory_of(const Workload& workload, Optimizer optimizer, const Training& training) {
   Cluster cluster = timed::eight_gpus();
   const StepWorks works(workload, cluster, optimizer);
-  return step_memory(workload, optimizer, training,
-                     program::job_of(build_schedule(works, training), works));
+  return step_memory(workload, optimizer, training, build_job(works, training));
 }
 
 Training trained(Strategy strategy) {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "model/ddp/build_schedule.hpp"
+#include "model/ddp/build_job.hpp"
 #include "tests/model/workload/timed.hpp"
 
 /// Workloads, clusters and trainings with every mode that DDP has, drawn from a seed with
@@ -228,7 +228,7 @@ struct RandomStep {
   Cluster cluster;
   Training training;
   StepWorks works;
-  Schedule schedule;
+  program::Job job;
 };
 
 /// A step that can be, of a training that `change` has changed; refused ones are drawn again.
@@ -241,7 +241,7 @@ inline RandomStep random_step_of(Draw& draw,
     if (change) change(draw, training);
     const StepWorks works(workload, cluster, draw.any_of(all_optimizers));
     try {
-      return {workload, cluster, training, works, build_schedule(works, training)};
+      return {workload, cluster, training, works, build_job(works, training)};
     } catch (const std::invalid_argument&) {
     }
   }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/ddp/build_schedule.hpp"
+#include "tests/model/flat_step.hpp"
 #include "tests/model/workload/timed.hpp"
 
 /// Schedules in words.
@@ -46,7 +46,7 @@ inline Training small_caps() {
 }
 
 /// "backward 1.0", "copy in 2 -> 0" (a parameter, and its bucket), "all-reduce 0".
-inline std::string words(const Task& task) {
+inline std::string words(const FlatTask& task) {
   std::string result(name_of(task.operation));
   if (task.layer != nobody)
     result += " " + std::to_string(task.layer) + "." + std::to_string(task.kernel);
@@ -58,14 +58,14 @@ inline std::string words(const Task& task) {
 
 using Story = std::vector<std::string>;
 
-inline Story story(const Schedule& schedule) {
+inline Story story(const FlatStep& schedule) {
   Story lines;
-  for (const Task& task : schedule.tasks) lines.push_back(words(task));
+  for (const FlatTask& task : schedule.tasks) lines.push_back(words(task));
   return lines;
 }
 
 /// What `task` waits for.
-inline Story waits_for(const Schedule& schedule, const std::string& task) {
+inline Story waits_for(const FlatStep& schedule, const std::string& task) {
   const Story lines = story(schedule);
   const auto found = std::find(lines.begin(), lines.end(), task);
   if (found == lines.end()) return {"there is no " + task};
@@ -76,15 +76,16 @@ inline Story waits_for(const Schedule& schedule, const std::string& task) {
   return result;
 }
 
-inline int count(const Schedule& schedule, Operation operation) {
-  return static_cast<int>(std::count_if(schedule.tasks.begin(), schedule.tasks.end(),
-                                        [&](const Task& t) { return t.operation == operation; }));
+inline int count(const FlatStep& schedule, Operation operation) {
+  return static_cast<int>(
+      std::count_if(schedule.tasks.begin(), schedule.tasks.end(),
+                    [&](const FlatTask& t) { return t.operation == operation; }));
 }
 
-inline int count(const Schedule& schedule, Operation operation, int micro_batch) {
+inline int count(const FlatStep& schedule, Operation operation, int micro_batch) {
   return static_cast<int>(std::count_if(
       schedule.tasks.begin(), schedule.tasks.end(),
-      [&](const Task& t) { return t.operation == operation && t.micro_batch == micro_batch; }));
+      [&](const FlatTask& t) { return t.operation == operation && t.micro_batch == micro_batch; }));
 }
 
 }  // namespace ddpsim::timed

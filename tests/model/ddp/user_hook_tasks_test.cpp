@@ -38,7 +38,7 @@ Training with(std::vector<UserHook> hooks) {
 }
 
 /// From the first backward kernel to the first that follows it.
-Story first_hooks(const Schedule& schedule) {
+Story first_hooks(const FlatStep& schedule) {
   const Story lines = story(schedule);
   const auto from = std::find(lines.begin(), lines.end(), "backward 1.0");
   return {from, std::find(from, lines.end(), "backward 1.1")};
@@ -48,7 +48,7 @@ Story first_hooks(const Schedule& schedule) {
 
 TEST_CASE("a gradient meets the user's hooks in their order, then DDP's",
           "[model][user_hook_tasks]") {
-  const Schedule schedule = build_schedule(
+  const FlatStep schedule = flat_step(
       two_layer_works(),
       with({on_gradients(UserHookKind::scale, {{1}, {0}}), on_gradients(UserHookKind::noise, {{1}}),
             on_gradients(UserHookKind::record, {{2}})}));
@@ -56,16 +56,16 @@ TEST_CASE("a gradient meets the user's hooks in their order, then DDP's",
                                        "copy in 2 -> 0", "gradient hook 1", "gradient hook 1",
                                        "hook 1 -> 0", "copy in 1 -> 0", "all-reduce 0"});
   std::vector<std::int32_t> order;
-  for (const Task& task : schedule.tasks)
+  for (const FlatTask& task : schedule.tasks)
     if (task.user_hook != nobody) order.push_back(task.user_hook);
   CHECK(order == std::vector<std::int32_t>{2, 0, 1, 0});
 }
 
 TEST_CASE("a layer's gradients are clipped together, and reach DDP then",
           "[model][user_hook_tasks]") {
-  const Schedule schedule =
-      build_schedule(two_layer_works(), with({on_gradients(UserHookKind::clip, {{0}, {1, 2}}),
-                                              on_gradients(UserHookKind::scale, {{2}})}));
+  const FlatStep schedule =
+      flat_step(two_layer_works(), with({on_gradients(UserHookKind::clip, {{0}, {1, 2}}),
+                                         on_gradients(UserHookKind::scale, {{2}})}));
   // Parameter 2 arrives first and waits for 1; what is asked for after the clip follows it.
   CHECK(first_hooks(schedule) == Story{"backward 1.0", "gradient hook 1", "gradient hook 2",
                                        "hook 2 -> 0", "copy in 2 -> 0", "hook 1 -> 0",
@@ -78,11 +78,11 @@ TEST_CASE("a clip does not wait for a gradient that never comes", "[model][user_
   fired.erase(std::find(fired.begin(), fired.end(), 1));
   Training training = with({on_gradients(UserHookKind::clip, {{1, 2}, {0}})});
   training.strategy = Strategy::none;
-  CHECK(first_hooks(build_schedule(works, training)) == Story{"backward 1.0", "gradient hook 2"});
+  CHECK(first_hooks(flat_step(works, training)) == Story{"backward 1.0", "gradient hook 2"});
 }
 
 TEST_CASE("two hooks on one layer's gradients take turns", "[model][user_hook_tasks]") {
-  const Schedule schedule = build_schedule(
+  const FlatStep schedule = flat_step(
       two_layer_works(),
       with({on_gradients(UserHookKind::scale, {{2}}), on_gradients(UserHookKind::clip, {{1, 2}}),
             on_gradients(UserHookKind::clip, {{1, 2}})}));
@@ -100,7 +100,7 @@ TEST_CASE("a hook fires in every micro-batch, on its gradient before it is added
       training.strategy = strategy;
       training.micro_batches = 2;
       training.no_sync = no_sync;
-      const Schedule schedule = build_schedule(two_layer_works(), training);
+      const FlatStep schedule = flat_step(two_layer_works(), training);
       CHECK(count(schedule, Operation::gradient_hook, 0) == 3);
       CHECK(count(schedule, Operation::gradient_hook, 1) == 3);
       for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
@@ -116,11 +116,11 @@ TEST_CASE("a tied parameter's hook fires once, when the last of its uses is behi
   const Workload workload = architectures::build(architectures::gpt2_small);
   Training training;
   training.hooks = {on_gradients(UserHookKind::scale, {{0}})};  // wte, which is the head as well
-  const Schedule schedule = build_schedule(works_of(workload, two_ranks()), training);
+  const FlatStep schedule = flat_step(works_of(workload, two_ranks()), training);
   REQUIRE(count(schedule, Operation::gradient_hook) == 1);
-  const auto fired = std::find_if(schedule.tasks.begin(), schedule.tasks.end(), [](const Task& t) {
-    return t.operation == Operation::gradient_hook;
-  });
+  const auto fired =
+      std::find_if(schedule.tasks.begin(), schedule.tasks.end(),
+                   [](const FlatTask& t) { return t.operation == Operation::gradient_hook; });
   const Parameter& tied = workload.parameters[0];
   CHECK((fired - 1)->operation == Operation::backward);
   CHECK((fired - 1)->layer == tied.layer);
@@ -133,9 +133,9 @@ TEST_CASE("a hook costs its passes over the gradient and its firing", "[model][u
   model.launch.hook = 7us;
   const auto cost_of_hook = [&](const UserHook& hook) {
     const Priced step = priced(two_layer_works(), model, with({hook}));
-    const auto fired =
-        std::find_if(step.schedule.tasks.begin(), step.schedule.tasks.end(),
-                     [](const Task& task) { return task.operation == Operation::gradient_hook; });
+    const auto fired = std::find_if(
+        step.schedule.tasks.begin(), step.schedule.tasks.end(),
+        [](const FlatTask& task) { return task.operation == Operation::gradient_hook; });
     return step.of(*fired);
   };
   const auto ramps = [](int launches) { return launches * Duration{3200ns}; };
@@ -159,25 +159,25 @@ TEST_CASE("a layer's output in chunks is the host's work, and a GPU's goes there
           "[model][user_hook_tasks]") {
   const Training training = with({on_layer(0, Bytes{1'000'000})});
   const Priced on_cpus = priced(two_layers(), two_ranks(true), training);
-  const Schedule& cpu = on_cpus.schedule;
+  const FlatStep& cpu = on_cpus.schedule;
   const Story on_cpu = story(cpu);
   CHECK(Story(on_cpu.begin(), on_cpu.begin() + 3) ==
         Story{"forward 0.0", "module hook 0.0", "forward 1.0"});
-  CHECK(cpu.tasks[1].stream == Stream::host);
+  CHECK(cpu.tasks[1].stream == StepStream::host);
   CHECK(on_cpus.of(cpu.tasks[1]).work == 240us);
 
   const Priced on_gpus = priced(two_layers(), two_ranks(), training);
-  const Schedule& gpu = on_gpus.schedule;
+  const FlatStep& gpu = on_gpus.schedule;
   const Story on_gpu = story(gpu);
   CHECK(Story(on_gpu.begin(), on_gpu.begin() + 5) == Story{"forward 0.0", "module hook 0.0",
                                                            "module hook 0.0", "module hook 0.0",
                                                            "forward 1.0"});
-  CHECK(gpu.tasks[1].stream == Stream::compute);
+  CHECK(gpu.tasks[1].stream == StepStream::compute);
   CHECK(on_gpus.of(gpu.tasks[1]).work >= Duration{40us});  // 1 MB at 25 GB/s
-  CHECK(gpu.tasks[2].stream == Stream::host);
-  CHECK(gpu.tasks[2].host_waits);
+  CHECK(gpu.tasks[2].stream == StepStream::host);
+  CHECK(gpu.host_waits(gpu.tasks[2]));
   CHECK(on_gpus.of(gpu.tasks[2]).host == 240us);
   REQUIRE(gpu.waits_for(gpu.tasks[2]).size() == 1);
   CHECK(gpu.waits_for(gpu.tasks[2])[0] == 1);
-  CHECK(gpu.tasks[3].stream == Stream::compute);
+  CHECK(gpu.tasks[3].stream == StepStream::compute);
 }

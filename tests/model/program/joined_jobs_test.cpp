@@ -2,8 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/build_schedule.hpp"
-#include "model/ddp/job_of_step.hpp"
+#include "model/ddp/build_job.hpp"
 #include "model/program/check.hpp"
 #include "model/program/operands.hpp"
 #include "model/program/text.hpp"
@@ -33,7 +32,7 @@ Training one_byte_cap() {
 }
 
 Job job_with(const Training& training, const StepWorks& works = three_layers()) {
-  return job_of(build_schedule(works, training), works);
+  return build_job(works, training);
 }
 
 JoinedJobs joined(const Job& step, std::size_t count) {
@@ -210,7 +209,7 @@ TEST_CASE("random steps, joined, are a job that holds together", "[model][joined
   for (int round = 0; round < 200; ++round) {
     CAPTURE(round);
     const drawn::RandomStep step = drawn::random_step_of(draw);
-    const Job job = job_of(step.schedule, step.works);
+    const Job& job = step.job;
     if (job.programs.size() != 1 || job.beside || job.programs.front().rounds != 1) continue;
     if (step.works.device.collectives_at_once > 1) continue;
     ++several;

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/model/timeline/of_schedule.hpp"
+#include "tests/model/timeline/of_rows.hpp"
 
 using namespace ddpsim;
 using namespace ddpsim::timelines;
@@ -18,19 +18,19 @@ constexpr Instant at(Duration time) {
 /// other rank is late) at 14 and ends at 20; a kernel from 11 to 16 beside it, and one from 22 to
 /// 25.
 struct Example {
-  Schedule schedule;
-  Timeline timeline;
+  FlatStep schedule;
+  timelines::Times timeline;
 
   Example() {
     schedule.buckets.emplace_back();
-    add(Operation::backward, Stream::host, {at(0ms), at(0ms), at(0ms), at(10ms)});
-    add(Operation::all_reduce, Stream::communication, {at(10ms), at(10ms), at(14ms), at(20ms)});
-    add(Operation::backward, Stream::host, {at(11ms), at(11ms), at(11ms), at(16ms)});
-    add(Operation::optimizer, Stream::host, {at(22ms), at(22ms), at(22ms), at(25ms)});
+    add(Operation::backward, StepStream::host, {at(0ms), at(0ms), at(0ms), at(10ms)});
+    add(Operation::all_reduce, StepStream::communication, {at(10ms), at(10ms), at(14ms), at(20ms)});
+    add(Operation::backward, StepStream::host, {at(11ms), at(11ms), at(11ms), at(16ms)});
+    add(Operation::optimizer, StepStream::host, {at(22ms), at(22ms), at(22ms), at(25ms)});
     timeline.end = at(26ms);  // the other rank's
   }
-  void add(Operation operation, Stream stream, const TaskTimes& times) {
-    Task task;
+  void add(Operation operation, StepStream stream, const TaskTimes& times) {
+    FlatTask task;
     task.operation = operation;
     task.stream = stream;
     if (operation == Operation::all_reduce) task.bucket = 0;
@@ -57,7 +57,7 @@ TEST_CASE("every instant of a step has one cause", "[model][breakdown]") {
 TEST_CASE("an all-reduce behind another waits for that one, not for a rank", "[model][breakdown]") {
   Example example;
   // Issued at 12, it can begin when the first has ended, and does.
-  example.add(Operation::all_reduce, Stream::communication,
+  example.add(Operation::all_reduce, StepStream::communication,
               {at(12ms), at(12ms), at(20ms), at(21ms)});
   const Breakdown parts = break_down(example.schedule, example.timeline);
   CHECK(parts.waiting == 1ms);
@@ -66,10 +66,10 @@ TEST_CASE("an all-reduce behind another waits for that one, not for a rank", "[m
 }
 
 TEST_CASE("nothing done is nothing but launch", "[model][breakdown]") {
-  Timeline timeline;
+  timelines::Times timeline;
   timeline.ranks.emplace_back();
   timeline.end = at(3ms);
-  const Breakdown parts = break_down(Schedule{}, timeline);
+  const Breakdown parts = break_down(FlatStep{}, timeline);
   CHECK(parts.compute + parts.communication + parts.waiting == 0ms);
   CHECK(parts.launch == 3ms);
 }

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "model/timeline/metrics.hpp"
-#include "tests/model/timeline/of_schedule.hpp"
+#include "tests/model/timeline/of_rows.hpp"
 #include "tests/model/timeline/timelines.hpp"
 
 using namespace ddpsim;
@@ -37,7 +37,7 @@ TEST_CASE("the path goes from kernel to all-reduce to what waits for it", "[mode
   const History history({ran(Operation::backward, 0ms, 10ms),
                          reduced(0, 10ms, 40ms, {0}),
                          ran(Operation::backward, 10ms, 20ms),
-                         {Operation::wait, Stream::compute, 0ms, 0ms, 40ms, 40ms, {1}, 0, 0},
+                         {Operation::wait, StepStream::compute, 0ms, 0ms, 40ms, 40ms, {1}, 0, 0},
                          ran(Operation::optimizer, 40ms, 45ms)},
                         1);
   CHECK(path_of(history) ==
@@ -77,19 +77,18 @@ TEST_CASE("a starved run counts the host up to the last launch", "[model][metric
 }
 
 TEST_CASE("a host that stands still continues the path where it waited", "[model][metrics]") {
-  Happened held{Operation::hook, Stream::host, 10ms, 12ms, 10ms, 12ms, {0}, nobody, 0};
-  History history({ran(Operation::backward, 0ms, 10ms), held,
-                   enqueued(ran(Operation::backward, 13ms, 20ms), 12ms, 13ms)});
+  Happened held{Operation::hook, StepStream::host, 10ms, 12ms, 10ms, 12ms, {0}, nobody, 0};
+  const History history({ran(Operation::backward, 0ms, 10ms), held,
+                         enqueued(ran(Operation::backward, 13ms, 20ms), 12ms, 13ms)});
   const std::vector<Piece> expected{
       {0, device, 10ms}, {1, host, 2ms}, {2, host, 1ms}, {2, device, 7ms}};
-  CHECK(path_of(history) == expected);
-  history.schedule.tasks[1].host_waits = true;
   CHECK(path_of(history) == expected);
 }
 
 TEST_CASE("kernels on the host's thread follow one another", "[model][metrics]") {
-  const History history({{Operation::forward, Stream::host, 0ms, 1ms, 1ms, 6ms, {}, nobody, 0},
-                         {Operation::forward, Stream::host, 6ms, 6ms, 6ms, 10ms, {}, nobody, 0}});
+  const History history(
+      {{Operation::forward, StepStream::host, 0ms, 1ms, 1ms, 6ms, {}, nobody, 0},
+       {Operation::forward, StepStream::host, 6ms, 6ms, 6ms, 10ms, {}, nobody, 0}});
   // The second takes no time to enqueue: it begins where the first ends.
   std::vector<Piece> path = path_of(history);
   CHECK(path == std::vector<Piece>{{0, host, 1ms}, {0, device, 5ms}, {1, device, 4ms}});
@@ -105,9 +104,9 @@ TEST_CASE("waiting for another rank belongs to no piece", "[model][metrics]") {
 }
 
 TEST_CASE("an empty step has no path", "[model][metrics]") {
-  Timeline empty;
+  Times empty;
   empty.ranks.emplace_back();
-  CHECK(critical_path(Schedule{}, empty).empty());
+  CHECK(critical_path(FlatStep{}, empty).empty());
 }
 
 TEST_CASE("an all-reduce follows the one of its own communicator that ends as it begins",

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/model/timeline/of_schedule.hpp"
+#include "tests/model/timeline/of_rows.hpp"
 #include "tests/model/timeline/timelines.hpp"
 
 using namespace ddpsim;
@@ -181,7 +181,7 @@ TEST_CASE("a step is bound by what most of its critical path is", "[model][metri
     kernel.enqueued = host;
     const Duration sent = host + compute;
     History history({kernel, reduced(0, sent, sent + reduce, {0}, host)}, 1);
-    for (Timeline::Detail& detail : history.timeline.details) detail.latency = latency;
+    for (TaskDetail& detail : history.timeline.details) detail.latency = latency;
     return name_of(measured(history).bound);
   };
   CHECK(bound(1ms, 10ms, 8ms, 4ms) == "compute");

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/model/timeline/of_schedule.hpp"
+#include "tests/model/timeline/of_rows.hpp"
 #include "tests/model/timeline/timelines.hpp"
 
 using namespace ddpsim;
@@ -17,12 +17,12 @@ TEST_CASE("spans come by stream, then by start, without those of no length", "[m
   Happened reduce = reduced(0, 9ms, 20ms, {0}, 4ms);
   reduce.enqueued = 5ms;
   const History history({kernel,
-                         {Operation::hook, Stream::host, 3ms, 4ms, 3ms, 4ms, {}, nobody, 0},
+                         {Operation::hook, StepStream::host, 3ms, 4ms, 3ms, 4ms, {}, nobody, 0},
                          reduce,
-                         {Operation::wait, Stream::compute, 5ms, 5ms, 20ms, 20ms, {2}, 0, 0},
-                         {Operation::forward, Stream::host, 5ms, 6ms, 6ms, 8ms, {}, nobody, 0}},
+                         {Operation::wait, StepStream::compute, 5ms, 5ms, 20ms, 20ms, {2}, 0, 0},
+                         {Operation::forward, StepStream::host, 5ms, 6ms, 6ms, 8ms, {}, nobody, 0}},
                         1);
-  const OfSchedule of(history.schedule, history.timeline);
+  const OfRows of(history.schedule, history.timeline);
   using Seen = std::tuple<std::string, std::uint32_t, Duration, Duration>;
   std::vector<Seen> seen;
   for (const Span& span : spans_of({of.job, of.times, 0}))
@@ -40,7 +40,7 @@ TEST_CASE("spans come by stream, then by start, without those of no length", "[m
 TEST_CASE("a stream is what stands on it", "[model][timeline]") {
   const History history({ran(Operation::backward, 0ms, 9ms, 0ms), reduced(0, 9ms, 20ms, {0}, 4ms)},
                         1);
-  OfSchedule of(history.schedule, history.timeline);
+  OfRows of(history.schedule, history.timeline);
   using Kinds = std::vector<StreamKind>;
   const auto kinds = [&] { return stream_kinds({of.job, of.times, 0}); };
   // Nothing stands on those behind communication.
@@ -56,9 +56,13 @@ TEST_CASE("a stream is what stands on it", "[model][timeline]") {
 TEST_CASE("the host's wait before a task is no span of its own", "[model][timeline]") {
   Happened kernel = ran(Operation::backward, 3ms, 9ms, 1ms);
   kernel.enqueued = 2ms;
-  History history({ran(Operation::backward, 0ms, 1ms, 0ms), kernel}, 1);
-  history.schedule.tasks[1].host_waits = true;
-  const OfSchedule of(history.schedule, history.timeline);
+  const History history({ran(Operation::backward, 0ms, 1ms, 0ms),
+                         {Operation::wait, StepStream::host, 1ms, 1ms, 1ms, 1ms, {0}},
+                         kernel},
+                        1);
+  OfRows of(history.schedule, history.timeline);
+  of.job.works[of.job.programs[0].tasks[1].work] = {};
+  of.job.own.deeds[1].origin = {};
   const RankOfJob rank(of.job, of.times, 0);
   REQUIRE(rank.program.tasks.size() == 3);
   CHECK(rank.is_part_of_another(rank.program.tasks[1]));

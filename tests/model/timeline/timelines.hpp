@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <vector>
 
-#include "model/schedule/schedule.hpp"
-#include "model/timeline/timeline.hpp"
+#include "tests/model/flat_step.hpp"
 
 /// Timelines written by hand, task by task.
 namespace ddpsim::timelines {
 
 struct Happened {
   Operation operation = Operation::forward;
-  Stream stream = Stream::compute;
+  StepStream stream = StepStream::compute;
   Duration issued{}, enqueued{}, start{}, end{};
   std::vector<std::uint32_t> after;
   std::int32_t bucket = nobody;
@@ -21,7 +20,7 @@ struct Happened {
 
 /// A kernel that was enqueued in no time, at `issued`.
 inline Happened ran(Operation operation, Duration start, Duration end, Duration issued = {}) {
-  return {operation, Stream::compute, issued, issued, start, end, {}, nobody, 0};
+  return {operation, StepStream::compute, issued, issued, start, end, {}, nobody, 0};
 }
 
 /// An all-reduce of `bucket`, whose gradients the first task it waits for completed.
@@ -29,7 +28,7 @@ inline Happened reduced(std::int32_t bucket, Duration start, Duration end,
                         std::vector<std::uint32_t> after = {}, Duration issued = {}) {
   const std::int32_t gradient = after.empty() ? nobody : static_cast<std::int32_t>(after[0]);
   return {Operation::all_reduce,
-          Stream::communication,
+          StepStream::communication,
           issued,
           issued,
           start,
@@ -44,15 +43,23 @@ inline Happened reduced(std::int32_t bucket, Duration start, Duration end,
 inline Happened copied(Operation operation, std::int32_t bucket, Duration start, Duration end,
                        std::uint32_t after) {
   Happened copy = ran(operation, start, end);
-  copy.stream = operation == Operation::copy_to_host ? Stream::to_host : Stream::to_device;
+  copy.stream = operation == Operation::copy_to_host ? StepStream::to_host : StepStream::to_device;
   copy.bucket = bucket;
   copy.after = {after};
   return copy;
 }
 
+/// When the tasks of some ranks ran.
+struct Times {
+  std::vector<std::vector<TaskTimes>> ranks{};  ///< [rank][task]
+  std::vector<TaskDetail> details{};            ///< [work]; empty: not known
+  Instant end{};
+  bool of_each_rank = false;  ///< measured: `ranks` are those of the job
+};
+
 struct History {
-  Schedule schedule;
-  Timeline timeline;
+  FlatStep schedule;
+  Times timeline;
 
   /// The step ends with the last of them; buckets hold 1000 bytes each. Each task has a work of its
   /// own.
@@ -60,7 +67,7 @@ struct History {
     schedule.buckets.resize(buckets);
     timeline.ranks.resize(1);
     for (const Happened& one : all) {
-      Task task;
+      FlatTask task;
       task.operation = one.operation;
       task.stream = one.stream;
       task.micro_batch = static_cast<std::int16_t>(one.micro_batch);
@@ -80,9 +87,7 @@ struct History {
   }
 
   Work& work_of(std::size_t task) { return schedule.works[schedule.tasks[task].work]; }
-  Timeline::Detail& detail_of(std::size_t task) {
-    return timeline.details[schedule.tasks[task].work];
-  }
+  TaskDetail& detail_of(std::size_t task) { return timeline.details[schedule.tasks[task].work]; }
 
  private:
   /// A kernel computes unless it takes no time.

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/model/timeline/of_schedule.hpp"
+#include "tests/model/timeline/of_rows.hpp"
 #include "tests/model/timeline/timelines.hpp"
 
 using namespace ddpsim;
@@ -185,20 +185,10 @@ History updated_and_broadcast() {
                    reduced(0, 4ms, 6ms, {0}), ran(Operation::optimizer, 10ms, 12ms),
                    reduced(0, 12ms, 15ms, {3})},
                   1);
-  const auto step = [](CommAction action, Operation operation) {
-    CommStep made;
-    made.action = action;
-    made.operation = operation;
-    return made;
-  };
-  history.schedule.buckets[0].steps = {step(CommAction::reduce, Operation::all_reduce),
-                                       step(CommAction::update, Operation::optimizer),
-                                       step(CommAction::send_parameters, Operation::broadcast)};
-  history.schedule.tasks[2].step = 0;
-  history.schedule.tasks[3].step = 1;
+  history.schedule.tasks[2].hook_step = "reduce";
+  history.schedule.tasks[3].hook_step = "update";
   history.schedule.tasks[3].bucket = 0;
-  history.schedule.tasks[4].step = 2;
-  history.schedule.tasks[4].owner = 0;
+  history.schedule.tasks[4].hook_step = "send parameters";
   return history;
 }
 
@@ -238,7 +228,7 @@ TEST_CASE("each collective of a hook is explained by itself", "[model][why]") {
 TEST_CASE("a broadcast waits for the update of its owner on another rank", "[model][why]") {
   // This rank updates nothing; the owner's update ends at 12.
   History history = updated_and_broadcast();
-  history.schedule.tasks[4].owner = 1;
+  history.schedule.tasks[4].root = 1;
   history.schedule.tasks[4].operation = Operation::broadcast;
   history.timeline.ranks.push_back(history.timeline.ranks[0]);
   history.timeline.ranks[0][3].end = Instant{10ms};

@@ -440,9 +440,8 @@ TEST_CASE("a step is predicted from a calibration alone", "[scenarios][calibrati
   CHECK(predict(model, scenario.training).metrics.step > 0us);
   // Of copies alone 2 MB in 200 us is known: 0.1 us a kB.
   const Parameter& first = scenario.workload.parameters.front();
-  Schedule alone;
-  alone.works = {model.works.table[model.works.copy_out.front().number]};
-  const WorkCost copy_out = model.costs.price(alone).works.front();
+  const std::vector<Work> alone{model.works.table[model.works.copy_out.front().number]};
+  const WorkCost copy_out = model.costs.price(alone, {}).works.front();
   CHECK(in_us(copy_out.work) == Approx(1e-4 * 2 * static_cast<double>(first.size().count)));
 }
 

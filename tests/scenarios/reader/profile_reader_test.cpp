@@ -112,10 +112,11 @@ TEST_CASE("a profile's buffers are broadcast, those of one type together",
   REQUIRE(scenario.workload.buffers.size() == 2);
   CHECK(scenario.workload.buffers[0].tensors == 4);
   std::vector<std::int64_t> broadcast;
-  const Schedule schedule = predict(model_of(scenario), scenario.training).planned->schedule;
-  for (const Task& task : schedule.tasks)
-    if (task.operation == Operation::broadcast)
-      broadcast.push_back(schedule.work_of(task).payload.count);
+  const Step step = predict(model_of(scenario), scenario.training);
+  const program::Job& job = step.planned->job;
+  for (const program::Task& task : job.programs.front().tasks)
+    if (const Work& work = job.works[task.work]; work.operation == Operation::broadcast)
+      broadcast.push_back(work.payload.count);
   CHECK(broadcast == std::vector<std::int64_t>{2048, 16});
 }
 

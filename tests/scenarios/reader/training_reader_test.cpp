@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "model/ddp/build_schedule.hpp"
+#include "tests/model/flat_step.hpp"
 #include "tests/scenarios/reader/refusal.hpp"
 
 namespace ddpsim {
@@ -108,10 +108,10 @@ TEST_CASE("who builds a schedule without a scenario is refused with the reader's
   const auto same = [&](const std::string& text, const std::string& place, auto change) {
     Training training = scenario.training;
     change(training);
-    CHECK_NOTHROW(build_schedule(works, scenario.training));
+    CHECK_NOTHROW(flat_step(works, scenario.training));
     std::string thrown;
     try {
-      build_schedule(works, training);
+      flat_step(works, training);
     } catch (const std::invalid_argument& problem) {
       thrown = problem.what();
     }

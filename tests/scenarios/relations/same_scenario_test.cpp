@@ -9,7 +9,7 @@
 #include "sim/predict/predict.hpp"
 #include "tests/scenarios/reader/scratch.hpp"
 #include "tests/scenarios/relations/random_scenarios.hpp"
-#include "tests/sim/predict/as_schedule.hpp"
+#include "tests/sim/predict/same_steps.hpp"
 
 namespace ddpsim::relations {
 namespace {
@@ -80,7 +80,7 @@ void require_same(const Scenario& one, const Scenario& other) {
     const Step a = predict(of_one, training), b = predict(of_other, also);
     REQUIRE(a.metrics.step == b.metrics.step);
     REQUIRE(a.metrics.communication == b.metrics.communication);
-    REQUIRE(fixtures::same(fixtures::timeline_of_schedule(a), fixtures::timeline_of_schedule(b)));
+    REQUIRE(fixtures::same(a, b));
   }
 }
 

@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
-#include "tests/model/cost/priced.hpp"
+#include "sim/predict/predict.hpp"
 #include "tests/model/ddp/schedule_story.hpp"
-#include "tests/sim/predict/fixtures.hpp"
+#include "tests/sim/predict/models.hpp"
 
 namespace ddpsim {
 
@@ -13,9 +13,8 @@ TEST_CASE("a step is longer by the network's own collectives, which nothing hide
   const auto step = [](std::vector<OwnCollective> collectives, Strategy strategy) {
     Workload workload = timed::two_layers();
     workload.collectives = std::move(collectives);
-    const timed::Priced priced =
-        timed::priced(workload, {timed::two_ranks()}, timed::training_of(strategy));
-    return fixtures::simulate(priced.schedule, priced.costs).end.time_since_epoch();
+    const StepModel model = timed::model_of(workload, timed::two_ranks());
+    return predict(model, timed::training_of(strategy)).metrics.step;
   };
   // A ring of two ranks: a gather is one step of 1 ms and the bytes, a sum two steps of half of
   // them, at 1 GB/s.

@@ -49,7 +49,7 @@ inline PricedTask random_task(Dice& dice, const Shape& shape) {
   PricedTask task = kernel(dice.time(20), static_cast<float>(dice.between(0, 4)) / 4);
   task.host = dice.time(6);
   if (shape.synchronous) {
-    task.stream = Stream::host;
+    task.stream = StepStream::host;
   } else if (dice.one_in(3)) {
     task.launches = dice.between(2, 5);
     task.last_launch = task.work / task.launches;

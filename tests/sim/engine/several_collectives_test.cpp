@@ -136,7 +136,7 @@ TEST_CASE("R17: what a comm hook computes behind its own group's collective is n
   first.communicator = 1;
   const std::uint32_t sent = step.add(first);
   PricedTask aside = kernel(1ms);
-  aside.stream = Stream::aside;
+  aside.stream = StepStream::aside;
   step.add(aside, {sent});
   CHECK(length(simulate(step)) == 3ms);
 }
@@ -145,8 +145,8 @@ TEST_CASE("copies to and from a device run beside kernels, one in each direction
           "[sim][simulate]") {
   Script step;
   PricedTask down = kernel(3ms), up = kernel(2ms);
-  down.stream = Stream::to_host;
-  up.stream = Stream::to_device;
+  down.stream = StepStream::to_host;
+  up.stream = StepStream::to_device;
   step.add(down);
   step.add(up);
   step.add(kernel(10ms));

@@ -37,12 +37,12 @@ void for_random_schedules(std::uint64_t seed, Check&& check) {
   }
 }
 
-bool is_host(const Task& task) {
-  return task.stream == Stream::host;
+bool is_host(const FlatTask& task) {
+  return task.stream == StepStream::host;
 }
 
 /// When the host is free again after a task.
-Instant released(const Task& task, const TaskTimes& at) {
+Instant released(const FlatTask& task, const TaskTimes& at) {
   return is_host(task) ? at.end : at.enqueued;
 }
 
@@ -52,12 +52,11 @@ TEST_CASE("nothing begins before what it waits for", "[sim][simulate]") {
   for_random_schedules(1, [](const auto& scripts, const Timeline& timeline) {
     for (std::size_t r = 0; r < scripts.size(); ++r) {
       for (std::size_t i = 0; i < scripts[r].schedule.tasks.size(); ++i) {
-        const Task& task = scripts[r].schedule.tasks[i];
+        const FlatTask& task = scripts[r].schedule.tasks[i];
         const TaskTimes& at = timeline.ranks[r][i];
         for (const std::uint32_t earlier : scripts[r].schedule.waits_for(task)) {
           REQUIRE(at.start >= timeline.ranks[r][earlier].end);
-          if (task.host_waits || is_host(task))
-            REQUIRE(at.issued >= timeline.ranks[r][earlier].end);
+          if (is_host(task)) REQUIRE(at.issued >= timeline.ranks[r][earlier].end);
         }
       }
     }
@@ -68,14 +67,14 @@ TEST_CASE("nothing begins before its launch or ends before its last one", "[sim]
   for_random_schedules(2, [](const auto& scripts, const Timeline& timeline) {
     for (std::size_t r = 0; r < scripts.size(); ++r) {
       for (std::size_t i = 0; i < scripts[r].schedule.tasks.size(); ++i) {
-        const Task& task = scripts[r].schedule.tasks[i];
+        const FlatTask& task = scripts[r].schedule.tasks[i];
         const TaskTimes& at = timeline.ranks[r][i];
         const WorkCost& cost = scripts[r].cost_of(task);
         const int launches = scripts[r].schedule.work_of(task).launches;
         REQUIRE(at.enqueued >= at.issued + cost.host);
         REQUIRE(at.end >= at.start + cost.work);
-        if (task.stream == Stream::communication) REQUIRE(at.start >= at.enqueued);
-        if (task.stream != Stream::compute) continue;
+        if (task.stream == StepStream::communication) REQUIRE(at.start >= at.enqueued);
+        if (task.stream != StepStream::compute) continue;
         REQUIRE(at.start >= at.issued + cost.host / launches);
         REQUIRE(at.end >= at.enqueued + cost.last_launch);
       }
@@ -86,10 +85,10 @@ TEST_CASE("nothing begins before its launch or ends before its last one", "[sim]
 TEST_CASE("a stream runs one task at a time in the order of the schedule", "[sim][simulate]") {
   for_random_schedules(3, [](const auto& scripts, const Timeline& timeline) {
     for (std::size_t r = 0; r < scripts.size(); ++r) {
-      std::array<Instant, all_streams.size()> free{};
+      std::array<Instant, 6> free{};  // [StepStream]
       Instant host_free{};
       for (std::size_t i = 0; i < scripts[r].schedule.tasks.size(); ++i) {
-        const Task& task = scripts[r].schedule.tasks[i];
+        const FlatTask& task = scripts[r].schedule.tasks[i];
         const TaskTimes& at = timeline.ranks[r][i];
         REQUIRE(at.issued >= host_free);
         host_free = released(task, at);
@@ -106,10 +105,10 @@ TEST_CASE("a stream runs one task at a time in the order of the schedule", "[sim
 
 TEST_CASE("a collective begins when the last rank arrives and ends for all at once",
           "[sim][simulate]") {
-  const auto collectives_of = [](const Schedule& schedule) {
+  const auto collectives_of = [](const FlatStep& schedule) {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < schedule.tasks.size(); ++i)
-      if (schedule.tasks[i].stream == Stream::communication) found.push_back(i);
+      if (schedule.tasks[i].stream == StepStream::communication) found.push_back(i);
     return found;
   };
   for_random_schedules(4, [&](const auto& scripts, const Timeline& timeline) {
@@ -145,10 +144,10 @@ TEST_CASE("a step is at least as long as the work of any stream", "[sim][simulat
   for_random_schedules(6, [](const auto& scripts, const Timeline& timeline) {
     for (const Script& script : scripts) {
       Duration host{}, compute{}, communication{};
-      for (const Task& task : script.schedule.tasks) {
+      for (const FlatTask& task : script.schedule.tasks) {
         const WorkCost& cost = script.cost_of(task);
         host += cost.host + (is_host(task) ? cost.work : Duration::zero());
-        (task.stream == Stream::communication ? communication : compute) += cost.work;
+        (task.stream == StepStream::communication ? communication : compute) += cost.work;
       }
       REQUIRE(length(timeline) >= std::max({host, compute, communication}));
     }
@@ -167,7 +166,7 @@ Timeline slow_solve(const std::vector<Script>& scripts) {
     timeline.class_of.push_back(static_cast<std::uint32_t>(timeline.class_of.size()));
     for (const TaskTimes& at : times) timeline.end = std::max(timeline.end, at.end);
   }
-  return scripted.by_schedule(timeline);
+  return scripted.by_rank(timeline);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST_CASE("ranks that do the same may be given once", "[sim][simulate]") {
   const Timeline alone = simulate(one), together = simulate(four);
   REQUIRE(together.ranks.size() == 4);
   for (std::size_t rank = 0; rank < 4; ++rank)
-    CHECK(same({{together.ranks[rank]}, together.end, {}, {}}, alone));
+    CHECK(same(Timeline{{together.ranks[rank]}, together.end}, alone));
 }
 
 TEST_CASE("a rank late for one collective is late for what follows from it", "[sim][simulate]") {

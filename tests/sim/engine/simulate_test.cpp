@@ -198,7 +198,7 @@ TEST_CASE("the step ends when the host does, if that is last", "[sim][simulate]"
 }
 
 TEST_CASE("a step without tasks takes no time", "[sim][simulate]") {
-  const Timeline timeline = simulate(Schedule{}, Costs{});
+  const Timeline timeline = simulate(Script{});
   CHECK(length(timeline) == 0ms);
   REQUIRE(timeline.ranks.size() == 1);
   CHECK(timeline.ranks[0].empty());
@@ -254,7 +254,7 @@ TEST_CASE("what runs aside takes the device from kernels, and nothing is lost", 
   const auto sent = step.add(collective(4ms));
   PricedTask cast = kernel(3ms);
   cast.operation = Operation::cast;
-  cast.stream = Stream::aside;
+  cast.stream = StepStream::aside;
   const auto back = step.add(cast, {sent});
   const auto computed = step.add(kernel(10ms));
   const Timeline timeline = simulate(step);
@@ -267,7 +267,7 @@ TEST_CASE("kernels of the communicating thread hold up the next collective", "[s
   const auto first = step.add(collective(4ms));
   PricedTask cast = kernel(3ms);
   cast.operation = Operation::cast;
-  cast.stream = Stream::communication;
+  cast.stream = StepStream::communication;
   const auto back = step.add(cast, {first});
   const auto second = step.add(collective(5ms));
   const auto computed = step.add(host_kernel(6ms));
@@ -283,7 +283,7 @@ TEST_CASE("work aside waits for nobody's kernels and its waits are kept", "[sim]
   const auto sent = step.add(collective(4ms));
   PricedTask cast = kernel(3ms);
   cast.operation = Operation::cast;
-  cast.stream = Stream::aside;
+  cast.stream = StepStream::aside;
   const auto back = step.add(cast, {sent});
   PricedTask stop = host(0ms);
   stop.operation = Operation::synchronize;

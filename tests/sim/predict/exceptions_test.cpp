@@ -12,9 +12,9 @@
 #include "sim/predict/simulated_ranks.hpp"
 #include "sim/predict/what_if.hpp"
 #include "sim/tune/bucketed_steps.hpp"
-#include "tests/sim/predict/as_schedule.hpp"
 #include "tests/sim/predict/random_exceptions.hpp"
 #include "tests/sim/predict/random_trainings.hpp"
+#include "tests/sim/predict/same_steps.hpp"
 
 namespace ddpsim::timed {
 namespace {
@@ -274,7 +274,7 @@ TEST_CASE("R45: an exception with ZeRO's hooks is slow in its own work", "[sim][
   slowest.costs.slowest_rank = 1.5;
   const Step one = predict(slowest, training),
              other = predict(layers_with({slower(1, 1.5)}), training);
-  CHECK(fixtures::same(fixtures::timeline_of_schedule(one), fixtures::timeline_of_schedule(other)));
+  CHECK(fixtures::same(one, other));
   // Of 64 ranks the three owners differ from the others; the exception is one of these.
   const Step many = predict(layers_with({slower(40, 1.5)}, 64), training);
   CHECK(many.ranks.size() == 5);
@@ -362,8 +362,7 @@ TEST_CASE("exceptions of random steps: what must hold", "[sim][exceptions]") {
     alike.exceptions = {slower(0, 1)};
     StepModel same_ranks = model_of(workload, alike);
     same_ranks.costs.slowest_rank = model.costs.slowest_rank;
-    REQUIRE(fixtures::same(fixtures::timeline_of_schedule(predict(same_ranks, training)),
-                           fixtures::timeline_of_schedule(usual)));
+    REQUIRE(fixtures::same(predict(same_ranks, training), usual));
     // Slower is never shorter, and it does not matter which rank it is.
     const double factor = 1 + 0.01 * dice.between(0, 100);
     const int last = cluster.ranks() - 1;

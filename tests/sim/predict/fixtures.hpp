@@ -6,15 +6,16 @@
 #include <vector>
 
 #include "sim/engine/simulate.hpp"
+#include "tests/model/flat_step.hpp"
 
-/// Schedules written task by task, and what became of them.
+/// Steps written task by task, and what became of them.
 namespace ddpsim::fixtures {
 
 /// A task and its prices in one piece. Script::add parts it into a task, a piece of work and a
 /// cost.
 struct PricedTask {
   Operation operation = Operation::forward;
-  Stream stream = Stream::compute;
+  StepStream stream = StepStream::compute;
   bool host_waits = false;
   std::int32_t bucket = nobody;
   std::int32_t launches = 1;
@@ -34,7 +35,7 @@ inline PricedTask kernel(Duration work, float memory_fraction = 0) {
 inline PricedTask collective(Duration work, Interference beside = {}) {
   PricedTask task;
   task.operation = Operation::all_reduce;
-  task.stream = Stream::communication;
+  task.stream = StepStream::communication;
   task.work = work;
   task.beside = beside;
   task.bucket = 0;
@@ -45,7 +46,7 @@ inline PricedTask collective(Duration work, Interference beside = {}) {
 inline PricedTask host(Duration time) {
   PricedTask task;
   task.operation = Operation::hook;
-  task.stream = Stream::host;
+  task.stream = StepStream::host;
   task.host = time;
   return task;
 }
@@ -53,7 +54,7 @@ inline PricedTask host(Duration time) {
 /// A kernel that runs on the host's own thread.
 inline PricedTask host_kernel(Duration work) {
   PricedTask task = kernel(work);
-  task.stream = Stream::host;
+  task.stream = StepStream::host;
   return task;
 }
 
@@ -79,19 +80,22 @@ inline PricedTask blocking(PricedTask task) {
   return task;
 }
 
-/// A schedule in which every task has a piece of work of its own, and the costs of that work.
+/// What a rank does, in rows of which each has a piece of work of its own, and the costs of that
+/// work.
 struct Script {
-  Schedule schedule;
+  FlatStep schedule;
   Costs costs;
 
   Script() { schedule.buckets.resize(1); }
 
+  /// The number of its row. Before a task of another stream's that makes the host wait there is a
+  /// row for that.
   std::uint32_t add(const PricedTask& priced, const std::vector<std::uint32_t>& after = {}) {
+    if (priced.host_waits && priced.stream != StepStream::host) add(host({}), after);
     const auto index = static_cast<std::uint32_t>(schedule.tasks.size());
-    Task& task = schedule.tasks.emplace_back();
+    FlatTask& task = schedule.tasks.emplace_back();
     task.operation = priced.operation;
     task.stream = priced.stream;
-    task.host_waits = priced.host_waits;
     task.bucket = priced.bucket;
     task.work = index;
     task.after_begin = static_cast<std::uint32_t>(schedule.after.size());
@@ -122,14 +126,19 @@ struct Script {
   }
 
   Work& work_of(std::uint32_t task) { return schedule.works[schedule.tasks[task].work]; }
-  const WorkCost& cost_of(const Task& task) const { return costs.of(task); }
+  const WorkCost& cost_of(const FlatTask& task) const { return costs.works[task.work]; }
 };
 
-/// Scripts of ranks as a job: a program for each, and the same prices.
+/// When each rank did what its script says, and when the last of them was done.
+struct Timeline {
+  std::vector<std::vector<TaskTimes>> ranks;  ///< [rank][row of its script]
+  Instant end{};
+};
+
+/// Scripts of ranks as a job: a program for each, with a task for each row, and the same prices.
 struct ScriptedJob {
   program::Job job;
   JobCosts costs;
-  std::vector<std::vector<std::uint32_t>> places;  ///< [rank][task of its schedule]
 
   explicit ScriptedJob(std::span<const Script> scripts) {
     std::uint8_t communicators = 1;
@@ -139,7 +148,6 @@ struct ScriptedJob {
     const int at_once = scripts.front().schedule.collectives_at_once;
     add_streams(communicators, static_cast<std::uint8_t>(at_once));
     job.own.deeds.push_back({program::Compute{}});
-    job.own.deeds.push_back({program::Wait{}});
     std::vector<std::int32_t> world;
     for (std::size_t rank = 0; rank < scripts.size(); ++rank)
       world.push_back(static_cast<std::int32_t>(rank));
@@ -147,25 +155,15 @@ struct ScriptedJob {
       job.communicators.push_back({"", static_cast<std::uint8_t>(at_once), {world}});
       job.own.deeds.push_back({program::Collective{.communicator = c}});
     }
-    for (const Script& each : scripts) {
-      // The last one costs nothing.
+    for (const Script& each : scripts)
       job.works.insert(job.works.end(), each.schedule.works.begin(), each.schedule.works.end());
-      job.works.emplace_back();
-    }
     for (const Script& each : scripts) add_program(each);
   }
 
-  /// [rank][task of its schedule]
-  Timeline by_schedule(const JobTimeline& of_job) const {
-    Timeline timeline;
-    timeline.end = of_job.end;
-    if (!of_job.details.empty())
-      timeline.details = of_job.details[of_job.details_of[of_job.class_of.front()]];
-    for (std::size_t rank = 0; rank < places.size(); ++rank) {
-      auto& times = timeline.ranks.emplace_back();
-      for (const std::uint32_t place : places[rank])
-        times.push_back(of_job.classes[of_job.class_of[rank]][place]);
-    }
+  Timeline by_rank(const JobTimeline& of_job) const {
+    Timeline timeline{{}, of_job.end};
+    for (const std::uint32_t its_class : of_job.class_of)
+      timeline.ranks.push_back(of_job.classes[its_class]);
     return timeline;
   }
 
@@ -179,20 +177,20 @@ struct ScriptedJob {
     job.streams.push_back({.name = "to_device", .beside = true});
   }
 
-  std::uint8_t stream_of(const Task& task, const Work& work) const {
+  std::uint8_t stream_of(const FlatTask& task, const Work& work) const {
     const auto communicators = static_cast<std::uint8_t>(job.communicators.size());
     switch (task.stream) {
-      case Stream::host:
+      case StepStream::host:
         return 0;
-      case Stream::compute:
+      case StepStream::compute:
         return 1;
-      case Stream::communication:
+      case StepStream::communication:
         return static_cast<std::uint8_t>(2 + work.communicator);
-      case Stream::aside:
+      case StepStream::aside:
         return static_cast<std::uint8_t>(2 + communicators);
-      case Stream::to_host:
+      case StepStream::to_host:
         return static_cast<std::uint8_t>(3 + communicators);
-      case Stream::to_device:
+      case StepStream::to_device:
         return static_cast<std::uint8_t>(4 + communicators);
     }
     return 0;
@@ -206,31 +204,16 @@ struct ScriptedJob {
                       prices.works.begin() + static_cast<std::ptrdiff_t>(works_));
     program::Program& program = job.programs.emplace_back();
     job.program_of.push_back(static_cast<std::uint16_t>(job.program_of.size()));
-    auto& my_places = places.emplace_back();
-    const auto idle = static_cast<std::uint32_t>(works_ + script.schedule.works.size());
-    for (const Task& task : script.schedule.tasks) {
+    for (const FlatTask& task : script.schedule.tasks) {
       const Work& work = script.schedule.work_of(task);
-      const auto wait_for = [&] {
-        for (const std::uint32_t earlier : script.schedule.waits_for(task))
-          program.after.push_back(earlier < my_places.size() ? my_places[earlier] : earlier);
-      };
-      program::Task added;
-      if (task.host_waits && task.stream != Stream::host) {
-        wait_for();
-        added.work = idle;
-        added.deed = 1;
-        added.after_end = static_cast<std::uint32_t>(program.after.size());
-        program.tasks.push_back(added);
-      }
-      wait_for();
-      added.work = static_cast<std::uint32_t>(works_ + task.work);
-      added.deed = is_collective(task.operation) ? 2U + work.communicator : 0;
-      added.stream = stream_of(task, work);
-      added.after_end = static_cast<std::uint32_t>(program.after.size());
-      my_places.push_back(static_cast<std::uint32_t>(program.tasks.size()));
-      program.tasks.push_back(added);
+      const auto after = script.schedule.waits_for(task);
+      program.after.insert(program.after.end(), after.begin(), after.end());
+      program.tasks.push_back({.work = static_cast<std::uint32_t>(works_ + task.work),
+                               .deed = is_collective(task.operation) ? 1U + work.communicator : 0,
+                               .after_end = static_cast<std::uint32_t>(program.after.size()),
+                               .stream = stream_of(task, work)});
     }
-    works_ = idle + 1;
+    works_ += script.schedule.works.size();
   }
 
   std::size_t works_ = 0;  ///< of the ranks so far
@@ -238,17 +221,10 @@ struct ScriptedJob {
 
 inline Timeline simulate(std::span<const Script> scripts) {
   const ScriptedJob scripted(scripts);
-  return scripted.by_schedule(ddpsim::simulate(scripted.job, scripted.costs));
+  return scripted.by_rank(ddpsim::simulate(scripted.job, scripted.costs));
 }
 inline Timeline simulate(const Script& script) {
   return simulate(std::span(&script, 1));
-}
-/// All ranks alike.
-inline Timeline simulate(const Schedule& schedule, const Costs& costs) {
-  Script script;
-  script.schedule = schedule;
-  script.costs = costs;
-  return simulate(script);
 }
 
 /// From when to when, counted from the start of the step.
@@ -261,32 +237,34 @@ inline std::ostream& operator<<(std::ostream& out, const Window& window) {
   return out << '[' << in_ms(window.from) << ", " << in_ms(window.to) << "] ms";
 }
 
-inline Window work_of(const Timeline& timeline, std::uint32_t task, std::size_t rank = 0) {
-  const TaskTimes& at = timeline.ranks.at(rank).at(task);
+inline Window work_of(const TaskTimes& at) {
   return {at.start.time_since_epoch(), at.end.time_since_epoch()};
 }
+inline Window work_of(const Timeline& timeline, std::uint32_t task, std::size_t rank = 0) {
+  return work_of(timeline.ranks.at(rank).at(task));
+}
 
-inline Window enqueueing_of(const Timeline& timeline, std::uint32_t task, std::size_t rank = 0) {
-  const TaskTimes& at = timeline.ranks.at(rank).at(task);
+inline Window enqueueing_of(const TaskTimes& at) {
   return {at.issued.time_since_epoch(), at.enqueued.time_since_epoch()};
+}
+inline Window enqueueing_of(const Timeline& timeline, std::uint32_t task, std::size_t rank = 0) {
+  return enqueueing_of(timeline.ranks.at(rank).at(task));
 }
 
 inline Duration length(const Timeline& timeline) {
   return timeline.end.time_since_epoch();
 }
 
+inline bool same(const std::vector<TaskTimes>& a, const std::vector<TaskTimes>& b) {
+  return std::ranges::equal(a, b, [](const TaskTimes& one, const TaskTimes& other) {
+    return one.issued == other.issued && one.enqueued == other.enqueued &&
+           one.start == other.start && one.end == other.end;
+  });
+}
 inline bool same(const Timeline& a, const Timeline& b) {
-  if (a.end != b.end || a.ranks.size() != b.ranks.size()) return false;
-  for (std::size_t r = 0; r < a.ranks.size(); ++r) {
-    if (a.ranks[r].size() != b.ranks[r].size()) return false;
-    for (std::size_t i = 0; i < a.ranks[r].size(); ++i) {
-      const TaskTimes &one = a.ranks[r][i], &other = b.ranks[r][i];
-      if (one.issued != other.issued || one.enqueued != other.enqueued ||
-          one.start != other.start || one.end != other.end)
-        return false;
-    }
-  }
-  return true;
+  return a.end == b.end &&
+         std::ranges::equal(a.ranks, b.ranks,
+                            [](const auto& one, const auto& other) { return same(one, other); });
 }
 
 }  // namespace ddpsim::fixtures

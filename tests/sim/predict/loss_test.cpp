@@ -148,7 +148,7 @@ TEST_CASE("the parts of every random step sum to the tick, and only the rest may
     const bool even = dice.one_in(3);
     if (!even && model.costs.ranks > 1) model.costs.slowest_rank = 1 + dice.between(1, 300) / 1e3;
     try {
-      build_schedule(model.works, training);
+      build_job(model.works, training);
     } catch (const std::exception&) {
       continue;  // not every combination can be built
     }

@@ -6,8 +6,8 @@
 
 #include "sim/predict/predict.hpp"
 #include "tests/model/workload/architectures.hpp"
-#include "tests/sim/predict/as_schedule.hpp"
 #include "tests/sim/predict/random_steps.hpp"
+#include "tests/sim/predict/same_steps.hpp"
 
 using namespace ddpsim;
 using namespace ddpsim::fixtures;
@@ -67,16 +67,17 @@ TEST_CASE("every parameter is reduced exactly once in each synchronised micro-ba
           "[sim][predict]") {
   for_random_steps(12, false, [](const RandomStep& step) {
     const Training& training = step.training;
-    const Schedule schedule = build_schedule(step.model().works, training);
+    const FlatStep schedule = flat_step(step.model().works, training);
     const auto rounds_of = static_cast<std::size_t>(training.micro_batches);
     std::vector<std::vector<int>> times(rounds_of,
                                         std::vector<int>(step.workload.parameters.size(), 0));
-    for (const Task& task : schedule.tasks) {
+    for (const FlatTask& task : schedule.tasks) {
       const Work& work = schedule.work_of(task);
       const bool sparse = work.message == Message::sparse_values;
       if (!is_collective(task.operation) || task.bucket == nobody) continue;
       if (!sparse && work.message != Message::gradients) continue;
-      const Bucket& bucket = schedule.buckets.at(static_cast<std::size_t>(task.bucket));
+      const program::ParameterGroup& bucket =
+          schedule.buckets.at(static_cast<std::size_t>(task.bucket));
       const std::size_t first = static_cast<std::size_t>(bucket.parameters.front());
       Bytes size = sparse ? step.workload.parameters[first].sparse_indices() : Bytes{};
       REQUIRE(work.payload + size == bucket.size);
@@ -102,8 +103,9 @@ TEST_CASE("a step moves every gradient once per synchronised micro-batch", "[sim
                                                            : training.micro_batches;
     const Step predicted = predict(step.model(), training);
     Bytes others;  // than gradients: buffers, what DDP tells, and where sparse rows belong
-    for (const Task& task : predicted.planned->schedule.tasks) {
-      const Work& work = predicted.planned->schedule.work_of(task);
+    const FlatStep schedule = flat(predicted.job());
+    for (const FlatTask& task : schedule.tasks) {
+      const Work& work = schedule.work_of(task);
       if (is_collective(task.operation) && work.message != Message::gradients &&
           work.message != Message::sparse_values)
         others += work.payload;
@@ -117,8 +119,9 @@ TEST_CASE("a step is never shorter than its bytes over the bandwidth", "[sim][pr
     const Step predicted = predict(step.model(), step.training);
     const StepMetrics& metrics = predicted.metrics;
     Bytes reduced = metrics.wire;  // broadcasts, which move half as much, are left out
-    for (const Task& task : predicted.planned->schedule.tasks) {
-      const Work& work = predicted.planned->schedule.work_of(task);
+    const FlatStep schedule = flat(predicted.job());
+    for (const FlatTask& task : schedule.tasks) {
+      const Work& work = schedule.work_of(task);
       if (task.operation == Operation::broadcast) reduced += Bytes{-work.payload.count};
     }
     const double n = step.cluster.ranks();
@@ -134,11 +137,13 @@ TEST_CASE("a step is never shorter than its kernels, nor than the host's time", 
   for_random_steps(15, true, [](const RandomStep& step) {
     const StepModel model = step.model();
     const Step prediction = predict(model, step.training);
-    const Costs costs = model.costs.price(prediction.planned->schedule);
+    const FlatStep schedule = flat(prediction.job());
+    const Costs costs = model.costs.price(schedule.works, schedule.passes);
     Duration kernels{}, host{};
-    for (const Task& task : prediction.planned->schedule.tasks) {
-      if (task.stream != Stream::communication) kernels += costs.of(task).work;
-      host += costs.of(task).host;
+    for (const FlatTask& task : schedule.tasks) {
+      const WorkCost& cost = costs.works[task.work];
+      if (task.stream != StepStream::communication) kernels += cost.work;
+      host += cost.host;
     }
     REQUIRE(prediction.metrics.step >= kernels);
     REQUIRE(prediction.metrics.step >= host);
@@ -183,6 +188,6 @@ TEST_CASE("the same step twice gives the same timeline", "[sim][predict]") {
   for_random_steps(18, true, [](const RandomStep& step) {
     const Step one = predict(step.model(), step.training);
     const Step other = predict(step.model(), step.training);
-    REQUIRE(same(fixtures::timeline_of_schedule(one), fixtures::timeline_of_schedule(other)));
+    REQUIRE(same(one, other));
   });
 }

@@ -2,10 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "model/ddp/step_writer.hpp"
 #include "model/program/joined_jobs.hpp"
 #include "sim/engine/price.hpp"
 #include "sim/predict/predict.hpp"
-#include "tests/model/timeline/of_schedule.hpp"
 #include "tests/sim/predict/random_steps.hpp"
 
 using namespace ddpsim;
@@ -28,31 +28,29 @@ struct HandMade {
   Duration launch{}, forward{}, backward{}, all_reduce{}, optimizer{};
   bool waits = true;  ///< for the all-reduce
 
-  Schedule schedule() const {
-    Script script;
+  program::Job job() const {
+    const WorkTable known;
+    StepWriter step(known, {.ranks = 2});
     const auto pass = [&](Operation operation, Duration time) {
-      PricedTask task = kernel(time);
-      task.operation = operation;
-      script.work_of(script.add(task)) = timed_work(operation, time);
-      Task& added = script.schedule.tasks.back();
-      added.layer = added.kernel = 0;
+      step.kernel_task(operation, timed_work(operation, time), program::Compute{},
+                       {.layer = 0, .kernel = 0});
     };
     pass(Operation::forward, forward);
     pass(Operation::backward, backward);
-    script.add(collective(all_reduce), {1});
-    PricedTask behind = wait();
-    behind.bucket = 0;
-    if (waits) script.add(behind, {2});
+    Work sent;
+    sent.operation = Operation::all_reduce;
+    sent.payload = {4};
+    const std::int32_t result =
+        step.send({.work = sent, .of = {.group = 0}, .input = step.last_kernel});
+    if (waits) step.await(result, 0);
     pass(Operation::optimizer, optimizer);
-    Schedule& schedule = script.schedule;
-    schedule.ranks = 2;
-    schedule.buckets.front().parameters = {0};
-    schedule.buckets.front().in_place = true;
-    if (waits) schedule.logged = {{0, 4}};
-    return schedule;
+    if (waits) step.log_iterations();
+    program::Job job = step.finish(0, {});
+    job.groups = {{{0}, {4}}};
+    return job;
   }
 
-  /// By which the schedule's work costs what is said above.
+  /// By which its work costs what is said above.
   StepModel model() const {
     Cluster cluster = timed::constant(2, all_reduce);
     cluster.launch = {launch, launch, Duration::zero()};
@@ -62,8 +60,7 @@ struct HandMade {
   ConsecutiveSteps steps(std::size_t count) const {
     ConsecutiveSteps steps;
     const StepModel model = this->model();
-    steps.kinds.push_back(
-        predict(model.costs, {}, std::make_shared<const PlannedStep>(model.works, schedule())));
+    steps.kinds.push_back(predict(model.costs, {}, std::make_shared<const PlannedStep>(job())));
     steps.sequence.assign(count, 0);
     steps.counts = {static_cast<std::int64_t>(count)};
     return steps;
@@ -125,16 +122,13 @@ TEST_CASE("an all-reduce that nobody waits for holds back the next one, and no k
           "[sim][run_ahead]") {
   HandMade unwaited{Duration::zero(), 10ms, 20ms, 50ms, 5ms, false};
   const StepModel model = unwaited.model();
-  const PlannedStep step(model.works, unwaited.schedule());
-  const std::vector<const program::Job*> kinds{&step.job};
+  const program::Job step = unwaited.job();
+  const std::vector<const program::Job*> kinds{&step};
   const program::JoinedJobs joined =
       program::join(kinds, std::vector<std::int32_t>{0, 0}, DdpAverages::samples);
   CHECK(joined.timer_reads.empty());  // no mark either
   const JobTimeline timeline = simulate(joined.job, price(model.costs, joined.job));
-  const auto window = [&](std::size_t task) {
-    const TaskTimes& at = timeline.classes.front().at(task);
-    return Window{at.start.time_since_epoch(), at.end.time_since_epoch()};
-  };
+  const auto window = [&](std::size_t task) { return work_of(timeline.classes.front().at(task)); };
   CHECK(window(2) == Window{30ms, 80ms});
   CHECK(window(4) == Window{35ms, 45ms});   // the second forward
   CHECK(window(6) == Window{80ms, 130ms});  // its all-reduce: ready at 65
@@ -173,9 +167,9 @@ TEST_CASE("R47: running ahead makes no run longer where timers are read between 
     for (const std::int32_t kind : steps.sequence) {
       const Step& step = steps.kinds[static_cast<std::size_t>(kind)];
       apart += step.metrics.step;
-      const Costs costs = model.costs.price(step.planned->schedule);
-      for (const Task& task : step.planned->schedule.tasks)
-        if (task.stream == Stream::compute) work += costs.of(task).work;
+      const Costs costs = model.costs.price(step.job().works, step.job().passes);
+      for (const program::Task& task : step.rank().program.tasks)
+        if (step.job().streams[task.stream].name == "compute") work += costs.of(task).work;
     }
     REQUIRE(run.total() <= apart);
     REQUIRE(run.total() >= work);

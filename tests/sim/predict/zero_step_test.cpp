@@ -2,8 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/build_schedule.hpp"
-#include "model/schedule/variants.hpp"
+#include "model/ddp/build_job.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucketed_steps.hpp"
@@ -73,14 +72,16 @@ TEST_CASE("R45: ranks that own no bucket are simulated once", "[sim][zero_step][
     const Training training = with_hook(kind);
     const Step step = predict(model, training);
     CHECK(step.ranks.size() == static_cast<std::size_t>(std::min(ranks, 4)));
-    const Schedule shared = build_schedule(model.works, training);
-    std::vector<fixtures::Script> all(static_cast<std::size_t>(ranks));
-    for (int rank = 0; rank < ranks; ++rank) {
-      fixtures::Script& each = all[static_cast<std::size_t>(rank)];
-      each.schedule = schedule_of_rank(shared, rank);
-      each.costs = model.costs.price(each.schedule);
+    // All told apart, since each has a list of costs of its own.
+    const program::Job job = build_job(model.works, training);
+    JobCosts costs;
+    for (std::uint16_t rank = 0; rank < ranks; ++rank) {
+      costs.kinds.push_back(model.costs.price(job.works, job.passes));
+      costs.of_rank.push_back(rank);
     }
-    CHECK(step.times.end == fixtures::simulate(all).end);
+    const JobTimeline all = simulate(job, costs);
+    CHECK(all.classes.size() == static_cast<std::size_t>(ranks));
+    CHECK(step.times.end == all.end);
   }
 }
 

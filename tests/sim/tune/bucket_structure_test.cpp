@@ -8,7 +8,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/build_schedule.hpp"
+#include "model/ddp/build_job.hpp"
+#include "model/timeline/job_timeline.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucketed_steps.hpp"
 #include "sim/tune/lower_bound.hpp"
@@ -22,19 +23,53 @@ namespace {
 using namespace std::chrono_literals;
 using fixtures::Dice;
 
+/// A job of one program whose tasks can be changed one by one.
+struct Draft {
+  struct Row {
+    program::Task task;
+    std::vector<std::uint32_t> after;
+  };
+  program::Job job;
+  std::vector<Row> tasks;
+
+  Draft() = default;
+  explicit Draft(program::Job of_it) : job(std::move(of_it)) {
+    const program::Program& program = job.programs.front();
+    for (std::size_t t = 0; t < program.tasks.size(); ++t) {
+      const auto after = program.waits_for(t);
+      tasks.push_back({program.tasks[t], {after.begin(), after.end()}});
+    }
+  }
+
+  program::Job written() const {
+    program::Job result = job;
+    program::Program& program = result.programs.front();
+    program.tasks.clear();
+    program.after.clear();
+    for (const Row& row : tasks) {
+      program.after.insert(program.after.end(), row.after.begin(), row.after.end());
+      program.tasks.push_back(row.task);
+      program.tasks.back().after_end = static_cast<std::uint32_t>(program.after.size());
+    }
+    return result;
+  }
+};
+
 /// A step with all gradients in one bucket, and with a bucket for each.
 struct Extremes {
-  Schedule whole, each;
+  Draft whole, each;
 
   Extremes(const StepWorks& works, Training training) {
     training.buckets = {works.arrival};
-    whole = build_schedule(works, training);
+    whole = Draft(build_job(works, training));
     training.buckets.clear();
     for (const int index : works.arrival) training.buckets.push_back({index});
-    each = build_schedule(works, training);
+    each = Draft(build_job(works, training));
   }
 
-  std::string why() const { return std::string(why_more_than_buckets(whole, each).value_or("")); }
+  std::string why() const {
+    return std::string(why_more_than_buckets(whole.written(), each.written()).value_or(""));
+  }
 };
 
 /// Three layers with a parameter each.
@@ -48,30 +83,45 @@ Extremes three(const Training& training = {}, bool synchronous = false) {
 }
 
 /// The index of the nth task with an operation, and of a bucket or of none.
-std::uint32_t place_of(const Schedule& schedule, Operation operation, bool of_bucket, int nth = 0) {
-  for (std::uint32_t i = 0; i < schedule.tasks.size(); ++i) {
-    const Task& task = schedule.tasks[i];
-    if (task.operation == operation && (task.bucket != nobody) == of_bucket && nth-- == 0) return i;
+std::uint32_t place_of(const Draft& step, Operation operation, bool of_bucket, int nth = 0) {
+  for (std::uint32_t i = 0; i < step.tasks.size(); ++i) {
+    const program::Task& task = step.tasks[i].task;
+    const bool has_bucket = step.job.deed_of(task).origin.group != nobody;
+    if (operation_of(step.job, task) == operation && has_bucket == of_bucket && nth-- == 0)
+      return i;
   }
   throw std::out_of_range("there is no such task");
 }
 
-Task& task_of(Schedule& schedule, Operation operation, bool of_bucket, int nth = 0) {
-  return schedule.tasks[place_of(schedule, operation, of_bucket, nth)];
+Draft::Row& task_of(Draft& step, Operation operation, bool of_bucket, int nth = 0) {
+  return step.tasks[place_of(step, operation, of_bucket, nth)];
 }
 
 /// Other work for one task alone.
-void change_work(Schedule& schedule, Task& task, const std::function<void(Work&)>& change) {
-  Work work = schedule.work_of(task);
+void change_work(Draft& step, Draft::Row& row, const std::function<void(Work&)>& change) {
+  Work work = step.job.works[row.task.work];
   change(work);
-  task.work = static_cast<std::uint32_t>(schedule.works.size());
-  schedule.works.push_back(work);
+  row.task.work = static_cast<std::uint32_t>(step.job.works.size());
+  step.job.works.push_back(work);
 }
 
-void wait_for(Schedule& schedule, Task& task, const std::vector<std::uint32_t>& earlier) {
-  task.after_begin = static_cast<std::uint32_t>(schedule.after.size());
-  task.after_count = static_cast<std::uint32_t>(earlier.size());
-  schedule.after.insert(schedule.after.end(), earlier.begin(), earlier.end());
+void become(Draft& step, Draft::Row& row, Operation operation) {
+  change_work(step, row, [&](Work& work) { work.operation = operation; });
+}
+
+/// Another bucket for one task alone.
+void put_into(Draft& step, Draft::Row& row, std::int32_t bucket) {
+  program::Deed deed = step.job.deed_of(row.task);
+  deed.origin.group = bucket;
+  row.task.deed = static_cast<std::uint32_t>(step.job.known_deeds() + step.job.own.deeds.size());
+  step.job.own.deeds.push_back(deed);
+}
+
+std::uint8_t stream_named(const Draft& step, const std::string& name) {
+  const auto& streams = step.job.streams;
+  const auto found = std::ranges::find(streams, name, &program::Stream::name);
+  REQUIRE(found != streams.end());
+  return static_cast<std::uint8_t>(found - streams.begin());
 }
 
 Training training_with(const std::function<void(Training&)>& change) {
@@ -87,40 +137,39 @@ const Training in_place =
     training_with([](Training& training) { training.gradient_as_bucket_view = true; });
 const Training two_rounds = training_with([](Training& training) { training.micro_batches = 2; });
 
-/// Why two schedules do not qualify, and the smallest change to ones that do that makes it so.
+/// Why two steps do not qualify, and the smallest change to ones that do that makes it so.
 struct Case {
   std::string why;
   Training training;
-  std::function<void(Schedule&, Schedule&)> change;  ///< of `whole` and `each`
+  std::function<void(Draft&, Draft&)> change;  ///< of `whole` and `each`
 };
 
 const std::vector<Case>& cases() {
-  constexpr auto nothing = [](Schedule&, Schedule&) {};
+  constexpr auto nothing = [](Draft&, Draft&) {};
   static const std::vector<Case> all{
       {"several collectives are under way at a time",
        {},
-       [](Schedule& whole, Schedule&) { whole.collectives_at_once = 2; }},
+       [](Draft& whole, Draft&) { whole.job.communicators.front().at_once = 2; }},
       {"not every gradient is in DDP's buckets",
        {},
-       [](Schedule& whole, Schedule&) { whole.buckets.front().parameters.pop_back(); }},
+       [](Draft& whole, Draft&) { whole.job.groups.front().parameters.pop_back(); }},
       {"tasks run on more streams",
        {},
-       [](Schedule& whole, Schedule&) {
-         task_of(whole, Operation::optimizer, false).stream = Stream::aside;
+       [](Draft& whole, Draft&) {
+         task_of(whole, Operation::optimizer, false).task.stream = stream_named(whole, "aside");
        }},
-      {"the communication stream computes",
+      {"tasks run on more streams",
        {},
-       [](Schedule& whole, Schedule&) {
-         task_of(whole, Operation::optimizer, false).stream = Stream::communication;
+       [](Draft& whole, Draft&) {
+         task_of(whole, Operation::optimizer, false).task.stream =
+             stream_named(whole, "communication");
        }},
       {"host and device both compute",
        {},
-       [](Schedule& whole, Schedule&) {
-         task_of(whole, Operation::optimizer, false).stream = Stream::host;
-       }},
+       [](Draft& whole, Draft&) { task_of(whole, Operation::optimizer, false).task.stream = 0; }},
       {"there are several communicators",
        {},
-       [](Schedule& whole, Schedule&) {
+       [](Draft& whole, Draft&) {
          change_work(whole, task_of(whole, Operation::all_reduce, true),
                      [](Work& work) { work.communicator = 1; });
        }},
@@ -129,21 +178,20 @@ const std::vector<Case>& cases() {
        nothing},
       {"ranks have different work",
        {},
-       [](Schedule& whole, Schedule&) { task_of(whole, Operation::optimizer, false).owner = 1; }},
+       [](Draft& whole, Draft&) {
+         whole.job.programs.push_back(whole.job.programs.front());
+         whole.job.program_of.back() = 1;
+       }},
       {"the host waits for the device", training_with([](Training& training) {
          training.join = Join{};
          training.join->divide_by_initial_world_size = false;
        }),
        nothing},
       {"the host waits for the device", with_used_map,
-       [](Schedule& whole, Schedule&) {
-         task_of(whole, Operation::wait, false, 1).stream = Stream::host;
-       }},
+       [](Draft& whole, Draft&) { task_of(whole, Operation::wait, false, 1).task.stream = 0; }},
       {"a kernel waits for more than its stream",
        {},
-       [](Schedule& whole, Schedule&) {
-         wait_for(whole, task_of(whole, Operation::optimizer, false), {0});
-       }},
+       [](Draft& whole, Draft&) { task_of(whole, Operation::optimizer, false).after = {0}; }},
       {"kernels work on whole buckets",
        training_with([](Training& training) { training.batched_grad_copy = true; }), nothing},
       {"kernels work on whole buckets",
@@ -155,110 +203,110 @@ const std::vector<Case>& cases() {
        nothing},
       {"a bucket is not one all-reduce",
        {},
-       [](Schedule& whole, Schedule&) {
-         task_of(whole, Operation::all_reduce, true).operation = Operation::all_gather;
+       [](Draft& whole, Draft&) {
+         become(whole, task_of(whole, Operation::all_reduce, true), Operation::all_gather);
        }},
       {"a bucket is not one all-reduce",
        {},
-       [](Schedule& whole, Schedule&) {
-         whole.works[task_of(whole, Operation::all_reduce, true).work].handed_over = false;
+       [](Draft& whole, Draft&) {
+         change_work(whole, task_of(whole, Operation::all_reduce, true),
+                     [](Work& work) { work.handed_over = false; });
        }},
       {"more than buckets is handed over",
        {},
-       [](Schedule& whole, Schedule&) {
-         whole.works[task_of(whole, Operation::broadcast, false).work].handed_over = true;
+       [](Draft& whole, Draft&) {
+         change_work(whole, task_of(whole, Operation::broadcast, false),
+                     [](Work& work) { work.handed_over = true; });
        }},
       {"a collective does not just wait for the kernels before it",
        {},
-       [](Schedule&, Schedule& each) {  // a kernel further back
-         Task& task = task_of(each, Operation::all_reduce, true, 1);
-         wait_for(each, task, {each.waits_for(task).front() - 2});
+       [](Draft&, Draft& each) {  // a kernel further back
+         Draft::Row& row = task_of(each, Operation::all_reduce, true, 1);
+         row.after = {row.after.front() - 2};
        }},
       {"a wait is for no collective", with_used_map,
-       [](Schedule& whole, Schedule&) {
-         wait_for(whole, task_of(whole, Operation::wait, false), {});
-       }},
+       [](Draft& whole, Draft&) { task_of(whole, Operation::wait, false).after = {}; }},
       {"a bucket's result is not that of its all-reduce",
        training_with([](Training& training) { training.comm_hook.kind = CommHookKind::noop; }),
        nothing},
       {"a bucket's result is not that of its all-reduce",
        {},
-       [](Schedule&, Schedule& each) {
-         wait_for(each, task_of(each, Operation::wait, true, 1),
-                  {place_of(each, Operation::all_reduce, true, 0)});
+       [](Draft&, Draft& each) {
+         task_of(each, Operation::wait, true, 1).after = {
+             place_of(each, Operation::all_reduce, true, 0)};
        }},
       {"others wait for a bucket", with_used_map,
-       [](Schedule& whole, Schedule&) {
-         wait_for(whole, task_of(whole, Operation::wait, false, 1),
-                  {place_of(whole, Operation::all_reduce, true)});
+       [](Draft& whole, Draft&) {
+         task_of(whole, Operation::wait, false, 1).after = {
+             place_of(whole, Operation::all_reduce, true)};
        }},
       {"a wait is for several collectives", with_used_map,
-       [](Schedule& whole, Schedule&) {
-         wait_for(whole, task_of(whole, Operation::wait, false, 1),
-                  {place_of(whole, Operation::all_reduce, false),
-                   place_of(whole, Operation::broadcast, false)});
+       [](Draft& whole, Draft&) {
+         task_of(whole, Operation::wait, false, 1).after = {
+             place_of(whole, Operation::all_reduce, false),
+             place_of(whole, Operation::broadcast, false)};
        }},
       {"not every bucket is sent and waited for",
        {},
-       [](Schedule&, Schedule& each) { each.tasks.clear(); }},
+       [](Draft&, Draft& each) { each.tasks.clear(); }},
       {"a gradient is put in its bucket twice",
        {},
-       [](Schedule&, Schedule& each) { task_of(each, Operation::copy_in, true, 1).bucket = 0; }},
+       [](Draft&, Draft& each) { put_into(each, task_of(each, Operation::copy_in, true, 1), 0); }},
       {"gradients come in another order in another micro-batch", two_rounds,
-       [](Schedule&, Schedule& each) {
-         std::swap(task_of(each, Operation::copy_in, true, 3).bucket,
-                   task_of(each, Operation::copy_in, true, 4).bucket);
+       [](Draft&, Draft& each) {
+         put_into(each, task_of(each, Operation::copy_in, true, 3), 1);
+         put_into(each, task_of(each, Operation::copy_in, true, 4), 0);
        }},
       {"a bucket is not sent as soon as its turn comes", Training{},
-       [](Schedule&, Schedule& each) {  // only behind the next kernel
+       [](Draft&, Draft& each) {  // only behind the next kernel
          const std::uint32_t sent = place_of(each, Operation::all_reduce, true, 0);
          std::swap(each.tasks[sent], each.tasks[sent + 1]);
-         wait_for(each, each.tasks[sent + 1], {sent});
-         wait_for(each, task_of(each, Operation::wait, true, 0), {sent + 1});
+         each.tasks[sent + 1].after = {sent};
+         task_of(each, Operation::wait, true, 0).after = {sent + 1};
        }},
       {"buckets are not waited for in order", in_place,
-       [](Schedule&, Schedule& each) {
+       [](Draft&, Draft& each) {
          std::swap(task_of(each, Operation::wait, true, 0),
                    task_of(each, Operation::wait, true, 1));
        }},
       {"something else is done between two waits", in_place,
-       [](Schedule&, Schedule& each) {
+       [](Draft&, Draft& each) {
          std::swap(task_of(each, Operation::wait, true, 2),
                    task_of(each, Operation::optimizer, false));
        }},
       {"something else is sent between buckets", with_used_map,
-       [](Schedule&,
-          Schedule& each) {  // in the place of the backward kernel behind the first bucket
+       [](Draft&,
+          Draft& each) {  // in the place of the backward kernel behind the first bucket
          const std::uint32_t map = place_of(each, Operation::all_reduce, false);
          const std::uint32_t kernel = place_of(each, Operation::backward, false, 1);
          std::swap(each.tasks[map], each.tasks[kernel]);
-         wait_for(each, each.tasks[kernel], {place_of(each, Operation::copy_in, true, 0)});
-         wait_for(each, task_of(each, Operation::wait, false, 1), {kernel});
+         each.tasks[kernel].after = {place_of(each, Operation::copy_in, true, 0)};
+         task_of(each, Operation::wait, false, 1).after = {kernel};
        }},
       {"a gradient is copied back apart from its wait",
        {},
-       [](Schedule&, Schedule& each) {
+       [](Draft&, Draft& each) {
          std::swap(task_of(each, Operation::copy_out, true, 2),
                    task_of(each, Operation::optimizer, false));
        }},
       {"not every gradient is copied back",
        {},
-       [](Schedule&, Schedule& each) {
-         task_of(each, Operation::copy_out, true, 2).operation = Operation::optimizer;
+       [](Draft&, Draft& each) {
+         become(each, task_of(each, Operation::copy_out, true, 2), Operation::optimizer);
        }},
       {"one bucket is sent or waited for elsewhere than several",
        {},
-       [](Schedule& whole, Schedule&) {
+       [](Draft& whole, Draft&) {
          std::swap(task_of(whole, Operation::wait, true),
                    task_of(whole, Operation::copy_out, true, 0));
        }},
       {"other kernels run under other buckets",
        {},
-       [](Schedule&, Schedule& each) {
+       [](Draft&, Draft& each) {
          change_work(each, task_of(each, Operation::optimizer, false),
                      [](Work& work) { work.known_time = 2ms; });
        }},
-      {"other kernels run under other buckets", {}, [](Schedule&, Schedule& each) {
+      {"other kernels run under other buckets", {}, [](Draft&, Draft& each) {
          each.tasks.pop_back();
        }}};
   return all;
@@ -286,6 +334,15 @@ TEST_CASE("DDP's steps differ in launches and waits of buckets", "[sim][bucket_s
   CHECK(three(early).why().empty());
 }
 
+TEST_CASE("a network without kernels in its forward pass qualifies too",
+          "[sim][bucket_structure]") {
+  Workload workload = timed::chain(3, 1ms, 2ms, Bytes{4000});
+  for (Layer& layer : workload.layers) layer.forward.clear();
+  Cluster cluster = timed::ring(2, 1us, gigabytes_per_second(1));
+  cluster.device.synchronous = GENERATE(false, true);
+  CHECK(Extremes(timed::works_of(workload, cluster), {}).why().empty());
+}
+
 TEST_CASE("what differs in more than launches and waits of buckets is told by its structure",
           "[sim][bucket_structure]") {
   for (const Case& each : cases()) {
@@ -301,9 +358,9 @@ TEST_CASE("gradients that DDP does not reduce are in none of its buckets",
   Training training;
   training.delayed = DelayedAllReduce{{2}, 0};
   Extremes extremes = three();
-  extremes.whole = build_schedule(timed::works_of(timed::chain(3, 1ms, 2ms, Bytes{4000}),
-                                                  timed::ring(2, 1us, gigabytes_per_second(1))),
-                                  training);
+  extremes.whole = Draft(build_job(timed::works_of(timed::chain(3, 1ms, 2ms, Bytes{4000}),
+                                                   timed::ring(2, 1us, gigabytes_per_second(1))),
+                                   training));
   CHECK(extremes.why() == "not every gradient is in DDP's buckets");
 }
 
@@ -445,7 +502,7 @@ TEST_CASE("whatever a training asks for, steps are as predicted to the tick, or 
     draw.training = fixtures::any_training(dice, workload);
     draw.training.buckets = {draw.model.works.arrival};
     try {
-      build_schedule(draw.model.works, draw.training);
+      build_job(draw.model.works, draw.training);
     } catch (const std::invalid_argument&) {
       ++refused;
       CHECK_THROWS_AS(BucketedSteps(draw.model, draw.training), std::invalid_argument);

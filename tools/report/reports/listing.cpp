@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/ddp/comm_hook.hpp"
-#include "model/schedule/user_hook.hpp"
+#include "model/ddp/user_hook.hpp"
 #include "scenarios/reader/explain/catalogue_list.hpp"
 #include "tools/report/records/all_fields.hpp"
 #include "tools/report/records/field_kinds.hpp"

@@ -103,12 +103,12 @@ Texts texts_of(const std::vector<Setting>& settings) {
 }
 
 Record record_without_buckets(const Scenario& scenario, const Result& result) {
-  const Schedule& schedule = result.step->planned->schedule;
+  const std::string& hook = result.step->job().hook;
   const StepMetrics& metrics = result.step->metrics;
   const StepMemory memory = memory_of(scenario, result);
   Record record = figures_of(result);
-  if (!schedule.hook_state.empty())
-    record.add(fields::comm_hook, schedule.hook_label())
+  if (!hook.empty())  // its first part is what people call it
+    record.add(fields::comm_hook, hook.substr(0, hook.find(';')))
         .add(fields::comm_hook_ms, in_ms(metrics.comm_hook))
         .add(fields::comm_hook_memory_bytes, memory.most[program::Holds::hook].count);
   record.add(fields::memory, memory_record(scenario, *result.step, memory));

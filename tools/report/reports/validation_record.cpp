@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/schedule/fingerprint.hpp"
+#include "model/program/fingerprint.hpp"
 #include "tools/report/records/validate_fields.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/results.hpp"
@@ -87,7 +87,7 @@ Record step_record(const Validation& validation, const ValidatedStep& step) {
   for (const Field* same : {&fields::strategy, &fields::bucket_cap_bytes})
     record.add(*same, *predicted.find(*same));
   if (!step.settings.empty()) record.add(fields::set, texts_of(step.settings));
-  record.add(fields::schedule_fingerprint, fingerprint_text(step.fingerprint));
+  record.add(fields::schedule_fingerprint, program::fingerprint_text(step.fingerprint));
   predicted.add(fields::parts, parts_record(step.predicted_parts));
   measured.add(fields::parts, parts_record(step.measured_parts))
       .add(fields::spread, spread_record(step.spread));

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "model/schedule/fingerprint.hpp"
+#include "model/program/fingerprint.hpp"
 #include "tools/report/records/ms_text.hpp"
 #include "tools/report/records/validate_fields.hpp"
 #include "tools/report/reports/cluster_report.hpp"
@@ -55,7 +55,7 @@ std::string schedules_text(const Validation& validation) {
   std::string text = "schedules, by fingerprint, simulated and executed by every rank:";
   for (const ValidatedStep& step : validation.steps)
     text += fmt::format("{} {} {}", &step == &validation.steps.front() ? "" : ",", label_of(step),
-                        fingerprint_text(step.fingerprint));
+                        program::fingerprint_text(step.fingerprint));
   return text;
 }
 
