@@ -7,7 +7,7 @@ namespace ddpsim {
 
 inline constexpr std::int32_t nobody = -1;  ///< an index that points nowhere
 
-/// A 32-bit index, as the schedule stores it, for a standard container.
+/// A 32-bit index, as jobs store it, for a standard container.
 constexpr std::size_t at(std::int32_t index) {
   return static_cast<std::size_t>(index);
 }

@@ -6,7 +6,7 @@ namespace ddpsim {
 
 /// What DistributedDataParallel does before the module's own forward: it announces uneven inputs
 /// (join), the buckets it has rebuilt, and broadcasts rank 0's buffers. `ddp_buckets`: how many of
-/// the schedule's buckets are DDP's.
+/// the step's buckets are DDP's.
 ///
 /// Returns the task that tells how many ranks have inputs; nobody without join.
 std::int32_t announce_before_forward(StepBuilder& step, std::int64_t ddp_buckets);

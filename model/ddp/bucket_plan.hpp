@@ -12,7 +12,7 @@ namespace ddpsim {
 /// The settings of `training` that decide how DDP assigns buckets.
 DdpBucketing bucketing_of(const Training& training);
 
-/// The buckets `bucketed` would use, in launch order, without building the schedule. Throws
+/// The buckets `bucketed` would use, in launch order, without building the job. Throws
 /// std::invalid_argument if there is a bucket_refusal (refusals.hpp).
 std::vector<Bucket> plan_buckets(const StepWorks& works, const Training& training);
 

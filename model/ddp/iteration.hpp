@@ -41,7 +41,7 @@ bool averages_models(const Training& training);
 /// ones gradients are reduced, and nobody updates parameters.
 bool before_zero_steps(const Training& training);
 
-/// The first iteration that has the same schedule as `iteration`; 0 where that is any. (That the
+/// The first iteration that has the same job as `iteration`; 0 where that is any. (That the
 /// logger samples some of them shows between steps only: joined_jobs.hpp.)
 int first_like(const Training& training, int iteration);
 

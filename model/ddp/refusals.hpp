@@ -16,7 +16,7 @@ namespace ddpsim {
 // Which settings of a training do not go together, with each other or with the workload: steps that
 // PyTorch would refuse or wait for for ever, and those that are not modelled. Every rule and its
 // sentence stands in refusals.cpp and nowhere else. The reader of a scenario asks and adds the
-// place of the key; build_schedule asks for what it cannot build and throws the same sentence.
+// place of the key; build_job asks for what it cannot build and throws the same sentence.
 
 /// Why a training cannot be.
 struct Refusal {
@@ -32,7 +32,7 @@ void check(const std::optional<Refusal>& refusal);
 /// delay_all_reduce. The indices in it need not be of the workload.
 std::optional<Refusal> bucket_refusal(const WorkloadGradients& workload, const Training& training);
 
-/// What is a slip where a person wrote it, though a schedule can be built of it (the tuner does):
+/// What is a slip where a person wrote it, though a job can be built of it (the tuner does):
 /// two ways of making buckets at once, a cap that closes no bucket, a bucket of several types. To
 /// be asked where there is no bucket_refusal.
 std::optional<Refusal> slip_refusal(const WorkloadGradients& workload, const Training& training);

@@ -13,10 +13,10 @@
 namespace ddpsim {
 
 /// Every piece of work that a step of this workload can consist of whatever its buckets are, found
-/// once, so that many schedules (strategies, bucket sizes) can be written from it quickly. Prices
+/// once, so that many jobs (strategies, bucket sizes) can be written from it quickly. Prices
 /// are not here: see model/cost.
 struct StepWorks : WorkloadGradients {
-  /// Takes from the cluster only what shapes a schedule: ranks and nodes, whether the device is
+  /// Takes from the cluster only what shapes a job: ranks and nodes, whether the device is
   /// synchronous, and whether collectives run on the hosts.
   StepWorks(const Workload& workload, const Cluster& cluster, Optimizer optimizer);
 

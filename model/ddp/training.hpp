@@ -14,7 +14,7 @@
 namespace ddpsim {
 
 /// How gradients are averaged; what each means is said in docs/predicting.md and built in
-/// build_schedule.cpp.
+/// build_job.hpp.
 enum class Strategy : std::uint8_t { none, naive, flat, overlap, bucketed };
 inline constexpr std::array all_strategies{Strategy::none, Strategy::naive, Strategy::flat,
                                            Strategy::overlap, Strategy::bucketed};
@@ -95,7 +95,7 @@ struct DelayedAllReduce {
   }
 };
 
-/// How a step is trained: everything that shapes its schedule besides the workload and the cluster.
+/// How a step is trained: everything that shapes its job besides the workload and the cluster.
 struct Training {
   Strategy strategy = Strategy::bucketed;
   PyTorch pytorch = PyTorch::v2_13;

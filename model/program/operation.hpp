@@ -49,7 +49,7 @@ enum class Operation : std::uint8_t {
   // What variants of a step have in the place of communication (variants.hpp).
   meet,   ///< the hosts of all ranks wait for each other
   pause,  ///< the thread that communicates sleeps
-  // What jobs may hold, and no schedule.
+  // What jobs may hold, and no step of data-parallel training.
   all_to_all,
   send_receive,  ///< a message from one rank to another, at either end
 };
@@ -130,7 +130,8 @@ constexpr std::string_view name_of(Operation operation) {
 constexpr bool is_collective(Operation operation) {
   return traits_of(operation).kind == OperationTraits::Kind::collective;
 }
-/// Which collective of a schedule the operation is. Throws std::logic_error for any other.
+/// Which collective of a step of data-parallel training the operation is. Throws std::logic_error
+/// for any other.
 constexpr CollectiveOperation collective_of(Operation operation) {
   if (operation == Operation::all_reduce) return CollectiveOperation::all_reduce;
   if (operation == Operation::all_gather) return CollectiveOperation::all_gather;
@@ -142,7 +143,7 @@ constexpr CollectiveOperation collective_of(Operation operation) {
 constexpr bool is_of_jobs_alone(Operation operation) {
   return operation == Operation::all_to_all || operation == Operation::send_receive;
 }
-static_assert([] {  // does not compile while collective_of lacks a collective of schedules
+static_assert([] {  // does not compile while collective_of lacks a collective of such steps
   for (std::size_t i = 0; i < operation_count; ++i)
     if (const auto each = static_cast<Operation>(i); is_collective(each) && !is_of_jobs_alone(each))
       collective_of(each);

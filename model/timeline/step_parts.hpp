@@ -7,7 +7,7 @@
 
 namespace ddpsim {
 
-/// How long the passes of a step take, of which the tasks come in the order of the schedule.
+/// How long the passes of a step take, of which the tasks come in the order of the program.
 class PassTimes {
  public:
   void forward(const TaskTimes& at) { forward_.cover(at); }

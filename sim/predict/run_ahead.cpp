@@ -53,7 +53,7 @@ RunAhead run_ahead(const StepModel& model, const ConsecutiveSteps& steps) {
   if (model.costs.synchronous)
     throw std::invalid_argument(
         "--run-ahead: here the host computes the kernels itself, so it cannot run ahead of them");
-  for (const Step& kind : steps.kinds)  // it has rank 0's schedule alone
+  for (const Step& kind : steps.kinds)  // it follows one program alone
     if (kind.job().programs.size() > 1)
       throw std::invalid_argument(
           "--run-ahead: with ZeRO's hooks ranks have different work, which is simulated a step at "

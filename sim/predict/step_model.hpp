@@ -7,7 +7,7 @@
 namespace ddpsim {
 
 /// All that predicting steps of one workload on one cluster takes: what they consist of, and what
-/// that costs. Many schedules (strategies, bucket sizes) are built and priced from one.
+/// that costs. Many jobs (strategies, bucket sizes) are built and priced from one.
 struct StepModel {
   StepModel(const Workload& workload, const CalibratedCluster& cluster, Optimizer optimizer);
 

@@ -26,8 +26,7 @@ Training bucketed(int micro_batches, bool no_sync) {
 
 }  // namespace
 
-TEST_CASE("R26: every micro-batch communicates, or with no_sync the last",
-          "[model][build_schedule]") {
+TEST_CASE("R26: every micro-batch communicates, or with no_sync the last", "[model][build_job]") {
   const bool no_sync = GENERATE(false, true);
   const FlatStep schedule = flat_step(two_layer_works(), bucketed(3, no_sync));
   for (int micro_batch = 0; micro_batch < 3; ++micro_batch) {
@@ -45,7 +44,7 @@ TEST_CASE("R26: every micro-batch communicates, or with no_sync the last",
 }
 
 TEST_CASE("every strategy communicates in each micro-batch unless told otherwise",
-          "[model][build_schedule]") {
+          "[model][build_job]") {
   const auto reduces = [](Strategy strategy, bool no_sync) {
     Training training = bucketed(4, no_sync);
     training.strategy = strategy;
@@ -60,7 +59,7 @@ TEST_CASE("every strategy communicates in each micro-batch unless told otherwise
   CHECK(reduces(Strategy::overlap, true) == 3);
 }
 
-TEST_CASE("R27: gradients add up from the second micro-batch on", "[model][build_schedule]") {
+TEST_CASE("R27: gradients add up from the second micro-batch on", "[model][build_job]") {
   for (const Strategy strategy : all_strategies) {
     CAPTURE(name_of(strategy));
     Training training = bucketed(3, true);
@@ -78,7 +77,7 @@ TEST_CASE("R27: gradients add up from the second micro-batch on", "[model][build
   CHECK(*(first - 1) == "accumulate 2");
 }
 
-TEST_CASE("each micro-batch's buckets fill anew", "[model][build_schedule]") {
+TEST_CASE("each micro-batch's buckets fill anew", "[model][build_job]") {
   const FlatStep schedule = flat_step(two_layer_works(), bucketed(2, false));
   std::vector<std::int32_t> launched;
   for (const FlatTask& task : schedule.tasks)
@@ -87,7 +86,7 @@ TEST_CASE("each micro-batch's buckets fill anew", "[model][build_schedule]") {
 }
 
 TEST_CASE("R30: the host searches for unused parameters before a synchronised backward",
-          "[model][build_schedule]") {
+          "[model][build_job]") {
   Workload workload = two_layers();
   workload.layers[0].forward[0].launches = 40;  // autograd nodes, a microsecond each
   Training training = bucketed(2, true);
@@ -112,7 +111,7 @@ TEST_CASE("R30: the host searches for unused parameters before a synchronised ba
 }
 
 TEST_CASE("the first iteration reduces one bucket per dtype after its last gradient",
-          "[model][build_schedule]") {
+          "[model][build_job]") {
   Training training;
   training.iteration = 1;
   training.bucket_cap = Bytes{1};
@@ -132,7 +131,7 @@ TEST_CASE("the first iteration reduces one bucket per dtype after its last gradi
   CHECK(waits_for(two, "all-reduce 1") == Story{"copy in 0 -> 1"});
 }
 
-TEST_CASE("R29: DDP broadcasts each type of buffer before forward", "[model][build_schedule]") {
+TEST_CASE("R29: DDP broadcasts each type of buffer before forward", "[model][build_job]") {
   // ResNet-18's batch norms: running statistics of one type, counters of another.
   const StepWorks resnet = on_two_ranks(architectures::build(architectures::resnet18));
   const FlatStep schedule = flat_step(resnet, Training{});
@@ -149,7 +148,7 @@ TEST_CASE("R29: DDP broadcasts each type of buffer before forward", "[model][bui
     CHECK(count(flat_step(resnet, training_of(strategy)), Operation::broadcast) == 0);
 }
 
-TEST_CASE("R29: two groups of buffers are on their way at most", "[model][build_schedule]") {
+TEST_CASE("R29: two groups of buffers are on their way at most", "[model][build_job]") {
   Workload workload = architectures::build(architectures::resnet18);
   workload.buffers = {{7, Bytes{700 << 20}}};
   const FlatStep schedule = flat_step(on_two_ranks(workload), Training{});
@@ -164,7 +163,7 @@ TEST_CASE("R29: two groups of buffers are on their way at most", "[model][build_
   CHECK(awaited == std::vector<std::int32_t>{0, 1, 2});
 }
 
-TEST_CASE("R29: buffers are broadcast 250 MiB at a time", "[model][build_schedule]") {
+TEST_CASE("R29: buffers are broadcast 250 MiB at a time", "[model][build_job]") {
   Workload workload = architectures::build(architectures::resnet18);
   workload.buffers = {{7, Bytes{700 << 20}}};
   const std::vector<BufferGroup> parts = cut(workload.buffers);
@@ -179,7 +178,7 @@ TEST_CASE("R29: buffers are broadcast 250 MiB at a time", "[model][build_schedul
   CHECK(cut({{0, Bytes{}}}).size() == 1);
 }
 
-TEST_CASE("R28: a forward after one inside no_sync broadcasts nothing", "[model][build_schedule]") {
+TEST_CASE("R28: a forward after one inside no_sync broadcasts nothing", "[model][build_job]") {
   // The first of a step follows the synchronised last one of the step before.
   const StepWorks resnet = on_two_ranks(architectures::build(architectures::resnet18));
   Training training;
