@@ -113,7 +113,8 @@ class Measurement {
             const Duration host = of.times[i].enqueued - of.times[i].issued;
             if (work.operation == Operation::hook) hooks.push_back(host);
             if (work.operation == Operation::all_reduce) collectives.push_back(host);
-            if (task.stream != 0 && !step.streams[task.stream].beside && is_kernel(work.operation))
+            if (task.stream != 0 && !step.streams[task.stream].beside &&
+                is_kernel(work.operation) && work.launches > 0)
               kernels.push_back(host / work.launches);
           }
         }
@@ -156,7 +157,8 @@ class Measurement {
 
   bool collectives() {
     for (const CollectiveCase& kind : options_.collectives)
-      for (Bytes size = options_.smallest; size <= kind.size; size = 2 * size) {
+      for (Bytes size = options_.smallest; size <= std::max(kind.size, options_.smallest);
+           size = 2 * size) {
         const CollectiveCase each{kind.operation, kind.ranks, size};
         const std::optional<Spread> time = collective(each);
         if (!time) return false;

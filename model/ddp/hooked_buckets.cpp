@@ -69,7 +69,7 @@ bool HookedBuckets::computes_aside(const StepBuilder& step) const {
 void HookedBuckets::launch(StepBuilder& step, std::int32_t bucket) {
   // A hook without collectives has its result once the gradients are in the bucket.
   step.launched[at(bucket)] = before_ = step.writer.last_kernel;
-  step.hooked[at(bucket)]->begin();
+  if (step.hooked[at(bucket)]) step.hooked[at(bucket)]->begin();
   aside_ = false;
   communicator_ = 0;
   const bool last = at(bucket) + 1 == count_;

@@ -162,7 +162,7 @@ class StepWriter::Layout {
             {.work = free_,
              .deed = extra.deed,
              .micro_batch = task.micro_batch,
-             .stream = number_of(extra.stream, 0)},
+             .stream = extra.stream == task.stream ? stream : number_of(extra.stream, 0)},
             {place});
       }
       if (task.ready != nobody)

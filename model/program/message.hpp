@@ -5,9 +5,9 @@
 
 namespace ddpsim {
 
-/// What a collective carries: a bucket's gradients, or what DDP itself has to announce or to agree
-/// on (then Task::bucket is nobody, and where values matter to nobody else a backend may send
-/// others).
+/// What a collective carries: a bucket's gradients, or what DDP itself has to announce or to
+/// agree on (then no group is named in its origin, and where values matter to nobody else a
+/// backend may send others).
 enum class Message : std::uint8_t {
   gradients,
   buffers,         ///< rank 0's, before forward

@@ -21,7 +21,7 @@ enum class Operation : std::uint8_t {
   concatenate,     ///< all gradients, those of a bucket, or buffers into one flat piece of memory
   all_reduce,      ///< of a bucket (one parameter, all of them, or anything between)
   wait,            ///< what follows on the compute stream waits for a collective
-  divide,          ///< by Task::divisor
+  divide,          ///< by the ranks of a mean
   copy_out,        ///< bucket, or part of the flat buffer, back into the gradient
   broadcast,       ///< from one rank to all
   search_unused,   ///< find_unused_parameters: the host walks the graph

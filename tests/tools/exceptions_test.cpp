@@ -5,7 +5,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "tests/tools/jobs.hpp"
+#include "tools/study/slowed_ranks.hpp"
+#include "tools/study/step_jobs.hpp"
 
 namespace ddpsim {
 namespace {
@@ -558,4 +561,23 @@ TEST_CASE("a page has the notes of its run, and those on the curve that it draws
 }
 
 }  // namespace
+TEST_CASE("a rank pauses before a kernel of its own, and one without inputs not at all",
+          "[tools][exceptions]") {
+  Scenario scenario =
+      read_scenario(straggler, {{"cluster.exceptions", "[{rank: 1, pause: 20 ms, at: 80 %}]"}});
+  scenario.cluster.device.synchronous = true;
+  const auto pace_of = [&](int joined) {
+    scenario.training.join = Join{};
+    scenario.training.join->joined_ranks = joined;
+    const std::vector<program::Job> jobs = jobs_of(scenario, {scenario.training});
+    const RunOptions pace = paces_of(scenario, jobs, 1).front();
+    const program::Program& program = jobs.front().programs[jobs.front().program_of.at(1)];
+    if (pace.pause > Duration::zero())
+      CHECK(is_training(jobs.front().works[program.tasks[pace.pause_before].work].operation));
+    return pace.pause;
+  };
+  CHECK(pace_of(0) == std::chrono::milliseconds{20});
+  CHECK(pace_of(scenario.cluster.ranks() - 1) == Duration::zero());
+}
+
 }  // namespace ddpsim

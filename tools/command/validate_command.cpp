@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <optional>
 #include <string_view>
-#include <tuple>
 
 #include <fmt/format.h>
 

@@ -49,17 +49,19 @@ std::vector<RunOptions> paces_of(const Scenario& scenario, const std::vector<pro
   const CostModel costs = model_of(scenario).costs;
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     paces[j].compute = exception->compute;
-    paces[j].pause = exception->pause;
     const JobCosts of_job = price(costs, jobs[j]);
     const std::uint16_t kind = of_job.of_rank[at(rank)];
-    if (kind < of_job.pauses.size() && !of_job.pauses[kind].empty())
-      paces[j].pause_before = of_job.pauses[kind].front().task;
+    // A rank without inputs computes nothing that it could stand still before.
+    if (kind >= of_job.pauses.size() || of_job.pauses[kind].empty()) continue;
+    paces[j].pause = exception->pause;
+    paces[j].pause_before = of_job.pauses[kind].front().task;
   }
   return paces;
 }
 
 std::vector<int> typical_ranks(const Training& training, const Cluster& cluster, int ranks) {
-  const int with_inputs = ranks - (training.join ? training.join->joined_ranks : 0);
+  const int joined = training.join ? training.join->joined_ranks : 0;
+  const int with_inputs = std::min(ranks, std::max(1, cluster.ranks() - joined));
   std::vector<int> all, typical;
   for (int rank = 0; rank < with_inputs; ++rank) {
     all.push_back(rank);

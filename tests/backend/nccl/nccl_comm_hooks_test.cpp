@@ -286,6 +286,33 @@ TEST_CASE("what comm hooks compute on GPUs is measured without communication, an
     CHECK(measured.count(operation) == 1);
 }
 
+TEST_CASE("a seed that PowerSGD takes beside its steps is no launch",
+          "[backend][nccl][comm_hooks]") {
+  const SmallJob job = gpu_job(2);
+  CommHook hook = hook_from_step_2(CommHookKind::powersgd);
+  hook.powersgd.warm_start = false;  // each step draws, a bucket with nothing to draw for too
+  Training training = training_of(hook);
+  training.buckets.clear();
+  for (int p = static_cast<int>(job.workload.parameters.size()); p-- > 0;)
+    training.buckets.push_back({p});
+  Training none = training;
+  none.strategy = Strategy::none;
+  const std::vector<program::Job> steps{job.step(none), job.step(training)};
+  MeasureOptions options;
+  options.repeats = 1;
+  options.largest = Bytes{4 << 10};
+  Duration launch{};
+  CHECK(on_fakes(
+            1, {GpuLink::Mode::loopback, 2}, seconds{30},
+            [](int) { return std::make_unique<FakeGpu>(); },
+            [&](Backend& backend) {
+              backend.load(job.workload, job.optimizer);
+              launch = measure_machine(backend, job.workload, steps, options, {}).launch.kernel;
+              return 0;
+            }) == 0);
+  CHECK(launch > Duration::zero());
+}
+
 TEST_CASE("in loopback a comm hook moves a ring's share of its payload, and averages over one",
           "[backend][nccl][comm_hooks]") {
   const SmallJob job = gpu_job(8);
