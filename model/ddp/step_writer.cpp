@@ -10,20 +10,6 @@
 namespace ddpsim {
 namespace {
 
-program::Pass pass_of(Operation operation) {
-  switch (traits_of(operation).pass) {
-    case OperationTraits::Pass::forward:
-      return program::Pass::forward;
-    case OperationTraits::Pass::backward:
-      return program::Pass::backward;
-    case OperationTraits::Pass::optimizer:
-      return program::Pass::optimizer;
-    case OperationTraits::Pass::none:
-      break;
-  }
-  return program::Pass::none;
-}
-
 program::Purpose purpose_of(Message message) {
   switch (message) {
     case Message::gradients:
@@ -253,7 +239,7 @@ void StepWriter::add(Operation what, StepStream stream, std::uint32_t work,
   task.stream = stream;
   task.micro_batch = micro_batch;
   task.needs_inputs = traits_of(what).needs_inputs;
-  of.pass = pass_of(what);
+  of.pass = traits_of(what).pass;
   if (of.purpose != program::Purpose::hook) of.purpose = purpose_of(works()[work].message);
   memory.job.own.deeds.push_back({action, of});
 }

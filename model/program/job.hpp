@@ -12,7 +12,6 @@
 
 namespace ddpsim::program {
 
-enum class Pass : std::uint8_t { forward, backward, optimizer, none };
 /// What a task communicates, or computes for. What a network itself sends is part of its passes; a
 /// comm hook computes beside what it sends, which are gradients.
 enum class Purpose : std::uint8_t { gradients, buffers, parameters, note, network, hook };

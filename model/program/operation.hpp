@@ -56,6 +56,11 @@ enum class Operation : std::uint8_t {
 inline constexpr std::size_t operation_count =
     static_cast<std::size_t>(Operation::send_receive) + 1;
 
+namespace program {
+/// The pass a task belongs to when a step's length is divided into passes.
+enum class Pass : std::uint8_t { forward, backward, optimizer, none };
+}  // namespace program
+
 /// What is true of every task with an operation. One row for each is in operation_table.
 struct OperationTraits {
   enum class Kind : std::uint8_t {
@@ -64,8 +69,7 @@ struct OperationTraits {
     transfer,    ///< between a device's memory and the host's
     host,        ///< the host's own: hooks, waits, searches
   };
-  /// The pass a task belongs to when a step's length is divided into passes.
-  enum class Pass : std::uint8_t { forward, backward, optimizer, none };
+  using Pass = program::Pass;
 
   std::string_view name;
   Kind kind = Kind::kernel;

@@ -19,7 +19,8 @@ Job without_communication(const Job& job);
 
 /// The step with a pause in the place of each collective of a comm hook, as long as `lasting` says
 /// of its work, and nothing else sent: what the hook computes aside runs beside the rest as it does
-/// in a real step. The ranks meet before each wait. For devices that compute on the host.
+/// in a real step. The ranks meet before each wait that all of them have. For devices that
+/// compute on the host.
 Job with_pauses(const Job& job, const std::function<Duration(const Work&)>& lasting);
 
 /// The step in which no parameter is updated, so that they stay as they are.

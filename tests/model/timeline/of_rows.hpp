@@ -26,20 +26,6 @@ inline program::Action action_of(const FlatTask& task) {
   return sent;
 }
 
-inline program::Pass pass_of(Operation operation) {
-  switch (traits_of(operation).pass) {
-    case OperationTraits::Pass::forward:
-      return program::Pass::forward;
-    case OperationTraits::Pass::backward:
-      return program::Pass::backward;
-    case OperationTraits::Pass::optimizer:
-      return program::Pass::optimizer;
-    case OperationTraits::Pass::none:
-      break;
-  }
-  return program::Pass::none;
-}
-
 /// What a collective that is no bucket's sends, or a wait for one.
 inline program::Purpose purpose_of(Message message) {
   if (message == Message::buffers) return program::Purpose::buffers;
@@ -89,7 +75,7 @@ struct OfRows {
 
   program::Origin origin_of(const FlatTask& task, const Work& work) {
     program::Origin origin;
-    origin.pass = pass_of(task.operation);
+    origin.pass = traits_of(task.operation).pass;
     origin.purpose = purpose_of(work.message);
     origin.layer = task.layer;
     origin.kernel = task.kernel;
