@@ -10,7 +10,7 @@
 
 #include "model/base/price.hpp"
 #include "model/cost/calibration.hpp"
-#include "model/ddp/training.hpp"
+#include "model/parallel/training.hpp"
 #include "model/workload/optimizer.hpp"
 #include "model/workload/workload.hpp"
 

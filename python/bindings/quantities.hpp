@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/base/quantity.hpp"
-#include "model/ddp/training.hpp"
+#include "model/parallel/training.hpp"
 #include "python/bindings/python.hpp"
 
 namespace ddpsim {

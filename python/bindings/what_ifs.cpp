@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "model/ddp/bucket_plan.hpp"
+#include "model/parallel/policy/bucket_plan.hpp"
 #include "sim/predict/planned_step.hpp"
 #include "sim/predict/predict.hpp"
 #include "tools/study/measured_rows.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "model/ddp/build_job.hpp"
+#include "model/parallel/order/build_job.hpp"
 #include "sim/engine/plan.hpp"
 
 namespace ddpsim {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "model/ddp/training.hpp"
+#include "model/parallel/training.hpp"
 #include "model/timeline/metrics.hpp"
 #include "sim/predict/planned_step.hpp"
 

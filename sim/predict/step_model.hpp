@@ -1,7 +1,7 @@
 #pragma once
 
 #include "model/cost/cost_model.hpp"
-#include "model/ddp/step_works.hpp"
+#include "model/parallel/write/step_works.hpp"
 #include "model/scenario/scenario.hpp"
 
 namespace ddpsim {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/iteration.hpp"
+#include "model/parallel/policy/iteration.hpp"
 #include "sim/predict/predict.hpp"
 
 namespace ddpsim {

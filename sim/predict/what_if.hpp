@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/ddp/training.hpp"
+#include "model/parallel/training.hpp"
 #include "sim/predict/step_model.hpp"
 
 namespace ddpsim {

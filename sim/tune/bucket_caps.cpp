@@ -4,7 +4,7 @@
 #include <functional>
 #include <numeric>
 
-#include "model/ddp/bucket_plan.hpp"
+#include "model/parallel/policy/bucket_plan.hpp"
 
 namespace ddpsim {
 namespace {

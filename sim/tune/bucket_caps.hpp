@@ -3,8 +3,8 @@
 #include <span>
 #include <vector>
 
-#include "model/ddp/step_works.hpp"
-#include "model/ddp/training.hpp"
+#include "model/parallel/training.hpp"
+#include "model/parallel/write/step_works.hpp"
 
 namespace ddpsim {
 

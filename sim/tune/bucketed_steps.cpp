@@ -21,7 +21,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "model/ddp/build_job.hpp"
+#include "model/parallel/order/build_job.hpp"
 #include "model/timeline/job_timeline.hpp"
 #include "sim/engine/price.hpp"
 #include "sim/predict/predict.hpp"

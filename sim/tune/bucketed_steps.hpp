@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/ddp/training.hpp"
+#include "model/parallel/training.hpp"
 #include "sim/engine/activity.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/simulated_ranks.hpp"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/training.hpp"
+#include "model/parallel/training.hpp"
 
 namespace ddpsim {
 namespace {

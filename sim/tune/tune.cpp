@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "model/base/index.hpp"
-#include "model/ddp/bucket_plan.hpp"
+#include "model/parallel/policy/bucket_plan.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucketed_steps.hpp"
 #include "sim/tune/local_search.hpp"

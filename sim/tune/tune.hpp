@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "model/ddp/training.hpp"
+#include "model/parallel/training.hpp"
 #include "sim/predict/step_model.hpp"
 #include "sim/tune/bucket_caps.hpp"
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/ddp/comm_hook.hpp"
+#include "model/parallel/comm_hook.hpp"
 #include "tests/backend/hooked_ranks.hpp"
 
 namespace ddpsim {

@@ -14,7 +14,7 @@
 #include "backend/device/cpu/cpu_device.hpp"
 #include "backend/device/cpu/piece_values.hpp"
 #include "backend/execute/memory.hpp"
-#include "model/ddp/hooked_bucket.hpp"
+#include "model/parallel/write/hooked_bucket.hpp"
 #include "model/program/check.hpp"
 
 namespace ddpsim {

@@ -5,7 +5,7 @@
 
 #include "backend/measure/check_gradients.hpp"
 #include "backend/run/job.hpp"
-#include "model/ddp/build_job.hpp"
+#include "model/parallel/order/build_job.hpp"
 #include "model/program/variants.hpp"
 #include "model/workload/architecture.hpp"
 

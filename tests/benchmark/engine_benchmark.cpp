@@ -4,7 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "model/ddp/build_job.hpp"
+#include "model/parallel/order/build_job.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/predict.hpp"

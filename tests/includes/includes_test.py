@@ -76,15 +76,15 @@ def file_line_and_reason_are_said():
     expect_refused(
         {
             'model/program/task.hpp': '#pragma once\n\n#include <vector>\n'
-                                       '#include "model/ddp/training.hpp"\n',
-            'model/ddp/training.hpp': ''
-        }, 'model/program/task.hpp:4: includes "model/ddp/training.hpp": model/program sees only')
+                                       '#include "model/parallel/training.hpp"\n',
+            'model/parallel/training.hpp': ''
+        }, 'model/program/task.hpp:4: includes "model/parallel/training.hpp": model/program sees only')
 
 
 def arrows_point_one_way():
-    down = [('model/program', 'model/base'), ('model/ddp', 'model/program'),
+    down = [('model/program', 'model/base'), ('model/parallel', 'model/program'),
             ('model/cost', 'model/workload'), ('sim/engine', 'model/cost'),
-            ('sim/tune', 'sim/engine'), ('sim/predict', 'model/ddp'),
+            ('sim/tune', 'sim/engine'), ('sim/predict', 'model/parallel'),
             ('backend/gloo', 'backend/job'), ('backend/measure', 'model/cost'),
             ('backend/link/nccl', 'backend/device/cuda'),
             ('scenarios/reader/format', 'scenarios/reader/text'),
@@ -101,7 +101,7 @@ def arrows_point_one_way():
 
 
 def rooms_side_by_side_do_not_see_one_another():
-    groups = (['model/cost', 'model/ddp', 'model/timeline'],
+    groups = (['model/cost', 'model/parallel', 'model/timeline'],
               ['sim/engine', 'backend', 'scenarios/reader/scenario'],
               ['backend/gloo', 'backend/link/nccl'],
               ['backend/device/cpu', 'backend/device/cuda'],
@@ -119,7 +119,7 @@ def neither_executor_sees_ddp():
           for part in ('', '/job', '/measure', '/comm_hooks', '/plugin', '/gloo', '/execute',
                        '/device/cuda', '/link/nccl', '/run'))
     ]
-    expect_all_refused([(room, 'model/ddp') for room in executors])
+    expect_all_refused([(room, 'model/parallel') for room in executors])
 
 
 def libraries_have_their_rooms():
@@ -140,8 +140,8 @@ def libraries_have_their_rooms():
 
 
 def no_way_around():
-    target = {'model/ddp/training.hpp': ''}
-    for include, reason in (('<model/ddp/training.hpp>', 'model/program sees only'),
+    target = {'model/parallel/training.hpp': ''}
+    for include, reason in (('<model/parallel/training.hpp>', 'model/program sees only'),
                             ('"../ddp/training.hpp"', 'no such file'),
                             ('"model/program/../ddp/training.hpp"', 'is no room'),
                             ('TRAINING', "write the header's name")):
@@ -163,12 +163,12 @@ def a_new_folder_has_to_say_where_it_stands():
 
 
 def exceptions_are_counted_and_only_shrink():
-    known = {'cmake/include_exceptions.txt': '# a remark\nmodel/program/user.cpp -> model/ddp\n'}
-    code, out, complaints = check({**arrow('model/program', 'model/ddp'), **known})
+    known = {'cmake/include_exceptions.txt': '# a remark\nmodel/program/user.cpp -> model/parallel\n'}
+    code, out, complaints = check({**arrow('model/program', 'model/parallel'), **known})
     expect(code == 0 and '1 known exceptions' in out and not complaints, code, out, complaints)
     # The same file may not use its exception for another room, and no other file may use it.
     expect_refused(
-        {**arrow('model/program', 'model/ddp'), **arrow('model/program', 'model/cost'), **known},
+        {**arrow('model/program', 'model/parallel'), **arrow('model/program', 'model/cost'), **known},
         'includes "model/cost/used.hpp"')
     # What is mended leaves the list.
     expect_refused({'model/program/user.cpp': '', **known},

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/ddp/build_job.hpp"
-#include "model/ddp/step_writer.hpp"
+#include "model/parallel/order/build_job.hpp"
+#include "model/parallel/write/step_writer.hpp"
 #include "model/timeline/job_timeline.hpp"
 
 /// Steps of data-parallel training as rows that tests read, and write by hand.

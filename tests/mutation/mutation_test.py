@@ -216,7 +216,7 @@ def main():
     flags = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     flags.add_argument("--count", type=int, default=500, help="mutants that tests reach (500)")
     flags.add_argument("--seed", type=int, default=1, help="of the draw (1)")
-    flags.add_argument("--only", default="", help="a folder or file, such as model/ddp")
+    flags.add_argument("--only", default="", help="a folder or file, such as model/parallel")
     flags.add_argument("--build", default=f"{ROOT}/build/release", help="the release build")
     flags.add_argument("--jobs", type=int, default=1, help="mutants judged at the same time (1)")
     flags.add_argument("--keep", action="store_true", help="go on with the draw of the last run")

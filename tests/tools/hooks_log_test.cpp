@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "sim/predict/predict.hpp"
-#include "tests/model/ddp/schedule_story.hpp"
+#include "tests/model/parallel/schedule_story.hpp"
 #include "tests/sim/predict/models.hpp"
 #include "tests/tools/jobs.hpp"
 #include "tools/report/writers/csv.hpp"

@@ -6,7 +6,7 @@
 #include <boost/program_options.hpp>
 
 #include "backend/plugin/plugins.hpp"
-#include "model/ddp/training.hpp"
+#include "model/parallel/training.hpp"
 
 namespace ddpsim {
 

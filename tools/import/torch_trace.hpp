@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/ddp/training.hpp"
+#include "model/parallel/training.hpp"
 #include "model/workload/workload.hpp"
 #include "scenarios/reader/workload/profile_reader.hpp"
 #include "tools/import/trace_events.hpp"

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/ddp/peak_memory.hpp"
+#include "model/parallel/memory/peak_memory.hpp"
 #include "sim/predict/step_sequence.hpp"
 #include "tools/study/known_accuracy.hpp"
 #include "tools/study/measured_rows.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "backend/measure/check_gradients.hpp"
-#include "model/ddp/training.hpp"
+#include "model/parallel/training.hpp"
 
 namespace ddpsim {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "model/ddp/peak_memory.hpp"
+#include "model/parallel/memory/peak_memory.hpp"
 #include "scenarios/reader/catalogue/catalogue.hpp"
 #include "scenarios/reader/cluster/device_reader.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"

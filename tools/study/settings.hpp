@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/base/quantity.hpp"
-#include "model/ddp/training.hpp"
+#include "model/parallel/training.hpp"
 #include "model/workload/workload.hpp"
 #include "sim/tune/round_cap.hpp"
 #include "sim/tune/tune.hpp"

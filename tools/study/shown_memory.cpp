@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/ddp/held_memory.hpp"
+#include "model/parallel/memory/held_memory.hpp"
 #include "model/timeline/memory_times.hpp"
 
 namespace ddpsim {

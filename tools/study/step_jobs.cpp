@@ -1,7 +1,7 @@
 #include "tools/study/step_jobs.hpp"
 
-#include "model/ddp/build_job.hpp"
-#include "model/ddp/check_for_ranks.hpp"
+#include "model/parallel/check_for_ranks.hpp"
+#include "model/parallel/order/build_job.hpp"
 
 namespace ddpsim {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/ddp/training.hpp"
+#include "model/parallel/training.hpp"
 #include "tools/report/records/record.hpp"
 #include "tools/study/grid.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/refusals.hpp"
+#include "model/parallel/policy/refusals.hpp"
 #include "scenarios/reader/format/map.hpp"
 #include "scenarios/reader/text/quantity_text.hpp"
 

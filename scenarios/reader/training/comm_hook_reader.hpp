@@ -1,6 +1,6 @@
 #pragma once
 
-#include "model/ddp/comm_hook.hpp"
+#include "model/parallel/comm_hook.hpp"
 #include "scenarios/reader/format/format.hpp"
 #include "scenarios/reader/format/yaml.hpp"
 

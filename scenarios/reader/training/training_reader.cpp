@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/refusals.hpp"
-#include "model/ddp/step_works.hpp"
+#include "model/parallel/policy/refusals.hpp"
+#include "model/parallel/write/step_works.hpp"
 #include "scenarios/reader/format/map.hpp"
 #include "scenarios/reader/measured/measured_reader.hpp"
 #include "scenarios/reader/training/comm_hook_reader.hpp"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "model/ddp/user_hook.hpp"
+#include "model/parallel/user_hook.hpp"
 #include "scenarios/reader/format/format.hpp"
 #include "scenarios/reader/format/yaml.hpp"
 

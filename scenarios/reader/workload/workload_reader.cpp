@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/peak_memory.hpp"
 #include "model/kernel/operation_table.hpp"
 #include "model/kernel/price_by_class.hpp"
+#include "model/parallel/memory/peak_memory.hpp"
 #include "scenarios/reader/catalogue/catalogue.hpp"
 #include "scenarios/reader/format/map.hpp"
 #include "scenarios/reader/workload/description_reader.hpp"

@@ -8,7 +8,7 @@
 
 #include "backend/execute/stream_threads.hpp"
 #include "backend/measure/check_gradients.hpp"
-#include "model/ddp/check_for_ranks.hpp"
+#include "model/parallel/check_for_ranks.hpp"
 #include "model/timeline/job_timeline.hpp"
 #include "tests/backend/jobs.hpp"
 

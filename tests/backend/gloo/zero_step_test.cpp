@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/hooked_buckets.hpp"
+#include "model/parallel/policy/hooked_buckets.hpp"
 #include "tests/backend/jobs.hpp"
 
 namespace ddpsim {

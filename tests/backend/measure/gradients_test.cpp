@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "backend/measure/check_gradients.hpp"
-#include "model/ddp/check_for_ranks.hpp"
+#include "model/parallel/check_for_ranks.hpp"
 #include "tests/backend/jobs.hpp"
 
 namespace ddpsim {

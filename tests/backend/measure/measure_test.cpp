@@ -13,7 +13,7 @@
 #include "backend/measure/measure_step.hpp"
 #include "model/cost/calibration_fit.hpp"
 #include "model/cost/cost_model.hpp"
-#include "model/ddp/comm_hook.hpp"
+#include "model/parallel/comm_hook.hpp"
 #include "model/program/check.hpp"
 #include "model/program/fingerprint.hpp"
 #include "model/program/variants.hpp"

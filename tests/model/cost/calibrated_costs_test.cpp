@@ -4,7 +4,7 @@
 
 #include "model/cost/calibrated_times.hpp"
 #include "tests/model/cost/priced.hpp"
-#include "tests/model/ddp/schedule_story.hpp"
+#include "tests/model/parallel/schedule_story.hpp"
 
 using namespace ddpsim;
 using namespace ddpsim::timed;

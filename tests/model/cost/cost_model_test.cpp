@@ -4,8 +4,8 @@
 
 #include "model/base/statistics.hpp"
 #include "tests/model/cost/priced.hpp"
-#include "tests/model/ddp/random_trainings.hpp"
-#include "tests/model/ddp/schedule_story.hpp"
+#include "tests/model/parallel/random_trainings.hpp"
+#include "tests/model/parallel/schedule_story.hpp"
 
 using namespace ddpsim;
 using namespace ddpsim::timed;

@@ -4,8 +4,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/build_job.hpp"
-#include "tests/model/ddp/schedule_story.hpp"
+#include "model/parallel/order/build_job.hpp"
+#include "tests/model/parallel/schedule_story.hpp"
 #include "tests/model/program/changes.hpp"
 
 namespace ddpsim::program {

@@ -2,12 +2,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/build_job.hpp"
+#include "model/parallel/order/build_job.hpp"
 #include "model/program/check.hpp"
 #include "model/program/operands.hpp"
 #include "model/program/text.hpp"
 #include "model/timeline/ddp_statistics.hpp"
-#include "tests/model/ddp/random_trainings.hpp"
+#include "tests/model/parallel/random_trainings.hpp"
 #include "tests/model/workload/timed.hpp"
 
 using namespace std::chrono_literals;

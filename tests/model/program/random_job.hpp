@@ -1,7 +1,7 @@
 #pragma once
 
 #include "model/program/job.hpp"
-#include "tests/model/ddp/random_trainings.hpp"
+#include "tests/model/parallel/random_trainings.hpp"
 
 namespace ddpsim::program {
 

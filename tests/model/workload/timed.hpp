@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "model/cost/cost_model.hpp"
-#include "model/ddp/step_works.hpp"
-#include "model/ddp/training.hpp"
+#include "model/parallel/training.hpp"
+#include "model/parallel/write/step_works.hpp"
 
 /// Workloads and clusters whose every cost is chosen, for tests that count by hand.
 namespace ddpsim::timed {

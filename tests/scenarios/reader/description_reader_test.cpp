@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "model/ddp/peak_memory.hpp"
+#include "model/parallel/memory/peak_memory.hpp"
 #include "scenarios/reader/format/map.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/scenarios/reader/refusal.hpp"

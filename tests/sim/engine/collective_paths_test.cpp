@@ -6,8 +6,8 @@
 
 #include "sim/predict/predict.hpp"
 #include "sim/tune/tune.hpp"
-#include "tests/model/ddp/schedule_story.hpp"
 #include "tests/model/flat_step.hpp"
+#include "tests/model/parallel/schedule_story.hpp"
 #include "tests/sim/predict/models.hpp"
 
 namespace ddpsim::timed {

@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/predict/predict.hpp"
-#include "tests/model/ddp/schedule_story.hpp"
+#include "tests/model/parallel/schedule_story.hpp"
 #include "tests/sim/predict/models.hpp"
 
 namespace ddpsim {

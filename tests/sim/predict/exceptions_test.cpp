@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/bucket_plan.hpp"
+#include "model/parallel/policy/bucket_plan.hpp"
 #include "model/timeline/why.hpp"
 #include "sim/predict/loss.hpp"
 #include "sim/predict/predict.hpp"

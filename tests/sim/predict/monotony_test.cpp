@@ -2,7 +2,7 @@
 // shorter: every time is a maximum or a sum of others.
 #include <catch2/catch.hpp>
 
-#include "model/ddp/bucket_plan.hpp"
+#include "model/parallel/policy/bucket_plan.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/sim/predict/random_steps.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "model/ddp/build_job.hpp"
+#include "model/parallel/order/build_job.hpp"
 #include "tests/sim/engine/random_schedules.hpp"
 #include "tests/sim/predict/models.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/step_writer.hpp"
+#include "model/parallel/write/step_writer.hpp"
 #include "model/program/joined_jobs.hpp"
 #include "sim/engine/price.hpp"
 #include "sim/predict/predict.hpp"

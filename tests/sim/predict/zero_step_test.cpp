@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/build_job.hpp"
+#include "model/parallel/order/build_job.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucketed_steps.hpp"

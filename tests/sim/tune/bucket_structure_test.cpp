@@ -8,7 +8,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "model/ddp/build_job.hpp"
+#include "model/parallel/order/build_job.hpp"
 #include "model/timeline/job_timeline.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucketed_steps.hpp"

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/comm_hook.hpp"
-#include "model/ddp/user_hook.hpp"
+#include "model/parallel/comm_hook.hpp"
+#include "model/parallel/user_hook.hpp"
 #include "scenarios/reader/explain/catalogue_list.hpp"
 #include "tools/report/records/all_fields.hpp"
 #include "tools/report/records/field_kinds.hpp"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "model/ddp/peak_memory.hpp"
+#include "model/parallel/memory/peak_memory.hpp"
 #include "model/scenario/scenario.hpp"
 #include "tools/report/records/record.hpp"
 #include "tools/study/comparison.hpp"

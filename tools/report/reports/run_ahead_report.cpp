@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/iteration.hpp"
+#include "model/parallel/policy/iteration.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "tools/report/records/steps_fields.hpp"
 #include "tools/report/reports/band_report.hpp"

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/iteration.hpp"
+#include "model/parallel/policy/iteration.hpp"
 #include "model/program/text.hpp"
 #include "sim/predict/predict.hpp"
 #include "tools/report/records/choice_record.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/iteration.hpp"
+#include "model/parallel/policy/iteration.hpp"
 
 namespace ddpsim {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "model/ddp/iteration.hpp"
+#include "model/parallel/policy/iteration.hpp"
 #include "model/timeline/busy_overlap.hpp"
 #include "model/timeline/metrics.hpp"
 #include "sim/predict/predict.hpp"

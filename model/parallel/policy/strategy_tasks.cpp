@@ -1,0 +1,21 @@
+#include "model/parallel/policy/strategy_tasks.hpp"
+
+namespace ddpsim {
+
+std::unique_ptr<StrategyTasks> make_strategy(const Training& training) {
+  switch (training.strategy) {
+    case Strategy::none:
+      return std::make_unique<StrategyTasks>();
+    case Strategy::naive:
+      return make_naive();
+    case Strategy::flat:
+      return make_flat();
+    case Strategy::overlap:
+      return make_overlap();
+    case Strategy::bucketed:
+      return training.own_buckets() ? make_own_buckets() : make_bucketed();
+  }
+  return nullptr;
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+
+#include "model/parallel/write/step_builder.hpp"
+
+namespace ddpsim {
+
+/// What a strategy adds to a step. An object serves one step; the builder calls it in the order of
+/// the host's walk through the step. To implement another strategy, derive in a file of its own,
+/// and add a line to strategy_tasks.cpp.
+class StrategyTasks {
+ public:
+  virtual ~StrategyTasks() = default;
+
+  /// Makes the buckets; called before all other functions.
+  virtual void plan(StepBuilder&) {}
+  /// Adds what comes before the module's own forward pass, in every micro-batch.
+  virtual void before_forward(StepBuilder&) {}
+  /// Adds what comes between forward and backward, in every micro-batch that communicates.
+  virtual void before_backward(StepBuilder&) {}
+  /// Adds what follows once a gradient is complete in its place, in a micro-batch that
+  /// communicates.
+  virtual void gradient_ready(StepBuilder&, std::int32_t /*parameter*/) {}
+  /// Adds what comes after the last gradient, in every micro-batch that communicates.
+  virtual void after_backward(StepBuilder&) {}
+  /// Does an optimizer run behind the last micro-batch?
+  virtual bool optimizer_follows(const StepBuilder&) const { return true; }
+  /// Behind the optimizer.
+  virtual void after_optimizer(StepBuilder&) {}
+  /// Does a comm hook compute aside while this backward runs?
+  virtual bool computes_aside(const StepBuilder&) const { return false; }
+};
+
+std::unique_ptr<StrategyTasks> make_strategy(const Training& training);
+
+std::unique_ptr<StrategyTasks> make_naive();
+std::unique_ptr<StrategyTasks> make_flat();
+std::unique_ptr<StrategyTasks> make_overlap();
+std::unique_ptr<StrategyTasks> make_bucketed();
+std::unique_ptr<StrategyTasks> make_own_buckets();
+
+}  // namespace ddpsim

@@ -1,0 +1,179 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/parallel/bucketing.hpp"
+#include "model/parallel/comm_hook.hpp"
+#include "model/parallel/user_hook.hpp"
+
+namespace ddpsim {
+
+/// How gradients are averaged; what each means is said in docs/predicting.md and built in
+/// build_job.hpp.
+enum class Strategy : std::uint8_t { none, naive, flat, overlap, bucketed };
+inline constexpr std::array all_strategies{Strategy::none, Strategy::naive, Strategy::flat,
+                                           Strategy::overlap, Strategy::bucketed};
+
+constexpr std::string_view name_of(Strategy strategy) {
+  constexpr std::array<std::string_view, all_strategies.size()> names{"none", "naive", "flat",
+                                                                      "overlap", "bucketed"};
+  return names[static_cast<std::size_t>(strategy)];
+}
+
+constexpr std::optional<Strategy> strategy_named(std::string_view name) {
+  for (const Strategy strategy : all_strategies)
+    if (name_of(strategy) == name) return strategy;
+  return std::nullopt;
+}
+
+/// Releases of PyTorch, each with what holds from it on to the next.
+enum class PyTorch : std::uint8_t {
+  v1_13,  ///< the first bucket's cap is always 1 MiB; zero_grad keeps gradients, with their views
+  v2_0,   ///< zero_grad drops gradients
+  v2_13,  ///< from about 2.5: a cap the user gives holds for the first bucket too
+};
+inline constexpr std::array all_pytorches{PyTorch::v1_13, PyTorch::v2_0, PyTorch::v2_13};
+constexpr std::string_view name_of(PyTorch release) {
+  constexpr std::array<std::string_view, all_pytorches.size()> names{"1.13", "2.0", "2.13"};
+  return names[static_cast<std::size_t>(release)];
+}
+
+/// Who makes a mean of the sum of gradients.
+enum class Average : std::uint8_t {
+  divide,      ///< kernels beside the all-reduces, as DistributedDataParallel has them
+  all_reduce,  ///< the all-reduces themselves, as NCCL's ReduceOp.AVG does
+};
+inline constexpr std::array all_averages{Average::divide, Average::all_reduce};
+constexpr std::string_view name_of(Average average) {
+  return average == Average::divide ? "divide" : "all_reduce";
+}
+
+/// Where batches come from.
+enum class Input : std::uint8_t {
+  ready,    ///< they are there when a step begins: synthetic, cached, or tokens
+  decoded,  ///< hosts decode and augment them while GPUs compute, at a pace that nobody said
+};
+inline constexpr std::array all_inputs{Input::ready, Input::decoded};
+constexpr std::string_view name_of(Input input) {
+  return input == Input::ready ? "ready" : "decoded";
+}
+
+/// What making batches costs the cores of a node, ahead of the steps that take them.
+struct InputPipeline {
+  Duration batch{};  ///< a core's time for one batch of one rank
+  int cores = 1;     ///< of a node, for all of its ranks
+
+  bool operator==(const InputPipeline&) const = default;
+};
+
+/// Uneven inputs: DDP's forward within `join()`, as a rank that still has inputs runs it.
+struct Join {
+  bool throw_on_early_termination = false;
+  /// true: gradients are divided by the number of all ranks; false: by the number of ranks that
+  /// still have inputs, which the host reads at the first gradient.
+  bool divide_by_initial_world_size = true;
+  /// How many ranks, the last ones, have run out of inputs: they send zeros in every collective of
+  /// the others. That costs a step nothing, so only real runs look at it.
+  int joined_ranks = 0;
+
+  bool operator==(const Join&) const = default;
+};
+
+/// Parameters that DDP does not reduce, but a hook on another parameter: their gradients lie in one
+/// buffer, which it divides and all-reduces, and nobody waits for that.
+/// Source: torch distributed.py delay_all_reduce_named_params, param_to_hook_all_reduce (rule R50).
+struct DelayedAllReduce {
+  std::vector<std::int32_t> parameters;  ///< as they lie in the buffer
+  std::int32_t hook = -1;                ///< the parameter whose gradient sends them
+  bool contains(std::int32_t parameter) const {
+    return std::find(parameters.begin(), parameters.end(), parameter) != parameters.end();
+  }
+};
+
+/// How a step is trained: everything that shapes its job besides the workload and the cluster.
+struct Training {
+  Strategy strategy = Strategy::bucketed;
+  PyTorch pytorch = PyTorch::v2_13;
+  Bytes bucket_cap = default_bucket_cap;
+  /// The cap of the first bucket; none: that of the others holds for it too.
+  std::optional<Bytes> first_bucket_cap = default_first_bucket_cap;
+  bool first_cap_given = false;    ///< by the user, whatever the release would make of it
+  bool last_bucket_cap = false;    ///< DDP_SET_LAST_BUCKET_CAP: the special bucket is launched last
+  std::vector<Bytes> bucket_caps;  ///< if given: a cap per bucket in order, the last one repeating
+  /// If given: parameter indices of each bucket, in launch order.
+  std::vector<std::vector<int>> buckets;
+  int parameter_groups = 0;  ///< if positive: so many contiguous groups are the buckets
+  BucketRule bucket_rule = BucketRule::torch;
+  Input input = Input::ready;
+  std::optional<InputPipeline> pipeline;  ///< none: batches hold up no step
+  int micro_batches = 1;
+  bool no_sync = false;  ///< only the last micro-batch communicates
+  bool find_unused_parameters = false;
+  bool skip_all_reduce_unused_params = false;  ///< buckets that hold nothing else
+  bool static_graph = false;
+  bool gradient_as_bucket_view = false;
+  /// The gradients of a bucket are copied into it by one kernel and divided by one kernel, once all
+  /// are there.
+  bool batched_grad_copy = false;
+  /// Buckets are a wrapper's of one's own, not DistributedDataParallel's: see own_buckets.cpp. At
+  /// most one of the two.
+  bool flattened_buckets = false, copied_buckets = false;
+  bool own_buckets() const { return flattened_buckets || copied_buckets; }
+  /// Overlap and buckets of one's own: all results are waited for before anything is divided or
+  /// copied back.
+  bool wait_for_all = false;
+  /// Bucketed: rank 0's buffers to all before each synchronised forward.
+  bool broadcast_buffers = true;
+  Average average = Average::divide;
+  /// Flat: gradients become views of the concatenated one, and nothing is copied back.
+  bool flat_views = false;
+  std::optional<Join> join;
+  std::optional<DelayedAllReduce> delayed;  ///< bucketed, one micro-batch
+  CommHook comm_hook;                       ///< bucketed
+  /// The user's, on gradients and layers, under every strategy; in the order they run on one
+  /// gradient.
+  std::vector<UserHook> hooks;
+  /// Which iteration of the training, from 1; 0: the steady state. A step counts as one iteration,
+  /// however many of its micro-batches communicate. See iteration.hpp.
+  int iteration = 0;
+
+  /// What gradients are divided by when they are averaged over `ranks` ranks (a comm hook divides
+  /// by all).
+  int divisor(int ranks) const {
+    const bool hooked = strategy == Strategy::bucketed && comm_hook;
+    const bool active = join && !join->divide_by_initial_world_size && !hooked;
+    return active ? ranks - join->joined_ranks : ranks;
+  }
+
+  /// No step is shorter than its node takes to make its ranks' batches.
+  Duration least_step(int ranks_per_node) const {
+    if (!pipeline) return {};
+    return pipeline->batch * (std::int64_t{micro_batches} * ranks_per_node) / pipeline->cores;
+  }
+
+  /// Sets the cap, as a user of DDP does with `bucket_cap_mb`.
+  void give_cap(Bytes cap) {
+    bucket_cap = cap;
+    if (pytorch == PyTorch::v2_13 && !first_cap_given) first_bucket_cap.reset();
+  }
+
+  /// Sets the rule, as a user of the library or a scenario does. A first bucket with a cap of its
+  /// own is DDP's: buckets by the other rule have none unless it was asked for.
+  void give_rule(BucketRule rule) {
+    bucket_rule = rule;
+    if (rule == BucketRule::before_overflow && !first_cap_given) first_bucket_cap.reset();
+  }
+
+  std::vector<Bytes> limits() const {
+    if (!bucket_caps.empty()) return bucket_caps;
+    if (first_bucket_cap) return {*first_bucket_cap, bucket_cap};
+    return {bucket_cap};
+  }
+};
+
+}  // namespace ddpsim

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "model/parallel/write/bucket.hpp"
+#include "model/parallel/write/job_memory.hpp"
+#include "model/parallel/write/step_works.hpp"
+
+namespace ddpsim {
+
+/// The buffers of a step that is being written, and where gradients lie while it runs. What not
+/// every step has comes where it is first used.
+class StepBuffers {
+ public:
+  /// Both must outlive this object.
+  StepBuffers(program::JobMemory& memory, const StepWorks& works);
+
+  /// A bucket of gradients of several types is told in bytes, or, for a comm hook, in elements of
+  /// the first one's type, as which the hook takes them. Buckets are added in their order.
+  void add_bucket(const Bucket& bucket);
+  const program::Slice& bucket(std::int32_t index) const { return buckets_[at(index)]; }
+  /// The parameters of a bucket that its hook updates or sends come to lie in one piece.
+  program::Slice put_together(const Bucket& bucket, std::int32_t index);
+
+  const program::Slice& weight(std::int32_t parameter) const { return weights_[at(parameter)]; }
+  const std::vector<program::Slice>& weights() const { return weights_; }
+  /// Where `.grad` lies.
+  const program::Slice& where(std::int32_t parameter);
+  /// Where the gradient of this micro-batch is computed: later ones are added to `.grad` from
+  /// elsewhere.
+  const program::Slice& computed(std::int32_t parameter);
+  /// The gradient of a later micro-batch, until it is added to `.grad`.
+  const program::Slice& fresh(std::int32_t parameter);
+  /// A gradient's place in its bucket; of a bucket in place: `.grad` itself.
+  const program::Slice& slot(std::int32_t parameter) const { return slots_[at(parameter)]; }
+  std::vector<program::Slice> slots(const Bucket& bucket) const;
+  /// Where the gradient is that the optimizer would take now.
+  program::Slice gradient_now(std::int32_t parameter);
+
+  /// What was put in a bucket in the micro-batch before, and not copied back, lies there from now
+  /// on.
+  void begin_micro_batch(std::int16_t number);
+  /// The gradient is copied into its bucket.
+  void put_in(std::int32_t parameter) { sent_[at(parameter)] = true; }
+  /// And back: the gradient has memory of its own, which is returned.
+  const program::Slice& take_back(std::int32_t parameter);
+
+  /// The rows of a sparse gradient that are not zero on this rank, as they are sent: their numbers,
+  /// and themselves; and those of all ranks.
+  struct Rows {
+    program::Slice numbers, values, all_numbers, all_values;
+  };
+  const Rows& rows_of(std::int32_t parameter);
+  /// For each gradient that a kernel fills where its rows' numbers go, and its first row.
+  program::Operands rows_filled(const std::vector<std::int32_t>& parameters);
+
+  const program::Slice& module_buffers(std::size_t group);
+  const program::Slice& flat_buffers(std::size_t group);
+  /// All parameters, one behind the other.
+  const program::Slice& model();
+
+  /// The optimizer's step for these parameters.
+  program::Update update(const std::vector<std::int32_t>& which,
+                         const std::vector<program::Slice>& gradients);
+  /// All memory that a rank without inputs sends.
+  std::vector<program::Slice> all_gradients() const;
+
+ private:
+  DType type_of(std::int32_t parameter) const;
+  std::int64_t elements_of(std::int32_t parameter) const;
+  bool is_sparse(std::int32_t parameter) const { return works_.gradients[at(parameter)].sparse; }
+  const program::Slice& gradient_memory(std::vector<program::Slice>& of, const char* name,
+                                        std::int32_t parameter);
+  const program::Slice& gradient(std::int32_t parameter) {
+    return gradient_memory(gradients_, "g", parameter);
+  }
+  program::Slice kept_by_optimizer(std::int32_t parameter, std::size_t which);
+
+  program::JobMemory& memory_;
+  const StepWorks& works_;
+  program::Slice state_, model_;
+  // [parameter]
+  std::vector<program::Slice> weights_, gradients_, fresh_;
+  std::vector<program::Slice> slots_;
+  std::vector<program::Slice> where_;
+  std::vector<bool> sent_;                           ///< in this micro-batch
+  std::array<std::vector<program::Slice>, 2> kept_;  ///< by the optimizer
+  std::map<std::int32_t, Rows> rows_;                ///< of sparse gradients
+
+  std::vector<program::Slice> buckets_;
+  std::vector<program::Slice> module_buffers_, flat_buffers_;  ///< [group]
+  std::int16_t micro_batch_ = 0;
+};
+
+}  // namespace ddpsim

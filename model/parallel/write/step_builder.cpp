@@ -1,0 +1,168 @@
+#include "model/parallel/write/step_builder.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace ddpsim {
+
+StepBuilder::StepBuilder(const StepWorks& all, const Training& how)
+    : works(all),
+      training(how),
+      writer(all.table, all.device),
+      has_readers(std::ranges::any_of(
+          how.hooks, [](const UserHook& hook) { return hook.kind == UserHookKind::plugin; })) {}
+
+std::vector<std::int32_t> StepBuilder::used(std::vector<std::int32_t> parameters) const {
+  std::erase_if(parameters, [this](std::int32_t index) { return unused(index); });
+  return parameters;
+}
+
+Bucket& StepBuilder::add_bucket(std::vector<std::int32_t> parameters) {
+  Bucket& bucket = buckets.emplace_back();
+  bucket.parameters = std::move(parameters);
+  for (const std::int32_t index : bucket.parameters) bucket.size += works.gradients[at(index)].size;
+  return bucket;
+}
+
+void StepBuilder::lay_out_buckets() {
+  bucket_of.assign(works.parameters(), nobody);
+  hooked.resize(buckets.size());
+  for (std::int32_t b = 0; b < bucket_count(); ++b) {
+    for (const std::int32_t index : bucket(b).parameters) bucket_of[at(index)] = b;
+    memory.add_bucket(bucket(b));
+    if (!bucket(b).steps.empty() && !bucket(b).sparse) lay_out_hook(b);
+  }
+  launched.assign(buckets.size(), nobody);
+  gradient.assign(buckets.size(), nobody);
+  writer.sent.assign(buckets.size(), nobody);
+}
+
+void StepBuilder::lay_out_hook(std::int32_t index) {
+  const Bucket& of = bucket(index);
+  const bool updates = std::ranges::any_of(
+      of.steps, [](const CommStep& step) { return step.action == CommAction::update; });
+  const program::Slice parameters = updates ? memory.put_together(of, index) : program::Slice{};
+  program::HookedBucket& hook =
+      hooked[at(index)].emplace(writer.memory, of, index, memory.bucket(index), memory.slots(of),
+                                parameters, writer.device.ranks);
+  const int ranks = writer.device.ranks;
+  hook.set_group(ranks, writer.communicator(0, 0));
+  for (const CommStep& step : of.steps) {
+    if (step.action == CommAction::update)
+      hook.set_update(memory.update(of.parameters, memory.slots(of)));
+    if (step.divisor <= 1) continue;
+    const int group = std::min(step.divisor, ranks);
+    hook.set_group(step.divisor, writer.communicator(0, group == ranks ? 0 : group));
+  }
+  updates_in_backward = updates_in_backward || updates;
+}
+
+void StepBuilder::begin_micro_batch(std::int16_t number) {
+  writer.micro_batch = number;
+  memory.begin_micro_batch(number);
+  if (has_readers) list_gradients();
+}
+
+/// The gradients of this micro-batch in the order in which they become complete.
+void StepBuilder::list_gradients() {
+  std::vector<program::Slice> gradients;
+  for (auto layer = works.layers.rbegin(); layer != works.layers.rend(); ++layer)
+    for (const auto& completed : layer->completes)
+      for (const std::int32_t each : completed) gradients.push_back(memory.computed(each));
+  complete = program::CompleteGradients(writer.memory, gradients);
+}
+
+void StepBuilder::take_from_readers(std::int32_t index) {
+  if (!has_readers || writer.micro_batch > 0) return;  // later ones compute theirs elsewhere
+  for (const std::int32_t each : bucket(index).parameters)
+    if (memory.where(each) == memory.slot(each)) complete.take(memory.slot(each));
+}
+
+void StepBuilder::all_reduce(std::int32_t index, bool handed_over) {
+  StepWriter::Sending sending;
+  sending.work.operation = Operation::all_reduce;
+  sending.work.payload = bucket(index).size;
+  sending.work.handed_over = handed_over;
+  sending.what.reduction = divides() ? program::Reduction::sum : program::Reduction::mean;
+  if (divisor() == 1) sending.what.reduction = program::Reduction::sum;
+  sending.what.from = sending.what.to = memory.bucket(index);
+  sending.what.unawaited = bucket(index).delayed;
+  sending.of.group = sending.copied_for = index;
+  sending.input = writer.last_kernel;
+  sending.ready = gradient[at(index)];
+  launched[at(index)] = writer.send(sending);
+  take_from_readers(index);
+}
+
+void StepBuilder::fire_hook(std::int32_t parameter, std::int32_t index) {
+  Work work;
+  work.operation = Operation::hook;
+  work.hook_calls = 1;
+  writer.host_task(Operation::hook, work,
+                   program::Call{.what = program::Call::What::hook, .index = parameter},
+                   {.parameter = parameter, .group = index});
+}
+
+void StepBuilder::divide_bucket(std::int32_t index, const Work& work) {
+  const program::Slice& all = memory.bucket(index);
+  writer.kernel_task(Operation::divide, work,
+                     program::Scale{.to = all, .from = all, .factor = share()}, {.group = index});
+}
+
+void StepBuilder::divide_each(std::int32_t index, const std::vector<KnownWork>& work) {
+  for (const std::int32_t each : used(bucket(index).parameters)) {
+    const program::Slice& slot = memory.slot(each);
+    writer.kernel_task(Operation::divide, work[at(each)],
+                       program::Scale{.to = slot, .from = slot, .factor = share()},
+                       {.parameter = each, .group = index});
+  }
+}
+
+void StepBuilder::put_in(std::int32_t parameter, std::uint32_t work, float factor) {
+  const program::Slice& slot = memory.slot(parameter);
+  program::Action action = program::Fill{slot};
+  if (!unused(parameter)) {
+    memory.put_in(parameter);
+    action = program::Scale{.to = slot, .from = memory.where(parameter), .factor = factor};
+  }
+  writer.kernel_task(Operation::copy_in, work, action,
+                     {.parameter = parameter, .group = bucket_of[at(parameter)]});
+}
+
+void StepBuilder::concatenate(std::int32_t index, const Work& work) {
+  std::vector<program::Slice> from, to;
+  for (const std::int32_t each : used(bucket(index).parameters)) {
+    from.push_back(memory.where(each));
+    to.push_back(memory.slot(each));
+    memory.put_in(each);
+  }
+  const program::Operands written = writer.memory.list(to);
+  writer.kernel_task(Operation::concatenate, work,
+                     program::Pack{.to = written, .from = writer.memory.list(from)},
+                     {.group = index});
+}
+
+void StepBuilder::copy_out(std::int32_t index, const std::vector<KnownWork>& work) {
+  for (const std::int32_t each : used(bucket(index).parameters))
+    writer.kernel_task(Operation::copy_out, work[at(each)],
+                       program::Scale{.to = memory.take_back(each), .from = memory.slot(each)},
+                       {.parameter = each, .group = index});
+}
+
+program::Job StepBuilder::finish(int without_inputs) {
+  program::Job& job = writer.memory.job;
+  job.seed = hook_seed;
+  job.state = job.hook = hook_state;
+  for (const Bucket& each : buckets) {
+    job.groups.push_back({each.parameters, each.size});
+    if (!job.state.empty()) job.state += fmt::format("; {}", fmt::join(each.parameters, " "));
+  }
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(works.parameters()); ++i)
+    job.gradients.push_back(memory.gradient_now(i));
+  if (training.strategy == Strategy::bucketed) writer.log_iterations();
+  return writer.finish(without_inputs, memory.all_gradients());
+}
+
+}  // namespace ddpsim

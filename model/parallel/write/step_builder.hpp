@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/parallel/training.hpp"
+#include "model/parallel/write/bucket.hpp"
+#include "model/parallel/write/complete_gradients.hpp"
+#include "model/parallel/write/hooked_bucket.hpp"
+#include "model/parallel/write/step_buffers.hpp"
+#include "model/parallel/write/step_works.hpp"
+#include "model/parallel/write/step_writer.hpp"
+
+namespace ddpsim {
+
+/// The state that the strategies and modes of a step share while its job is written.
+struct StepBuilder {
+  StepBuilder(const StepWorks& works, const Training& training);
+
+  const StepWorks& works;
+  const Training& training;
+  StepWriter writer;
+  StepBuffers memory{writer.memory, works};
+  std::vector<Bucket> buckets;          ///< in launch order
+  std::string hook_state;               ///< state_of the comm hook; empty: there is none
+  std::uint32_t hook_seed = 0;          ///< of its random numbers
+  const bool has_readers = false;       ///< user's code may read gradients that are complete
+  program::CompleteGradients complete;  ///< for those
+
+  bool synced = false;                  ///< the micro-batch being written communicates
+  std::vector<std::int32_t> bucket_of;  ///< [parameter]
+  std::vector<std::int32_t> gradient;   ///< [bucket] task that put its latest gradient in place
+  std::vector<std::int32_t> launched;   ///< [bucket] task that has its latest result
+  /// [bucket] what its comm hook does, if it has one.
+  std::vector<std::optional<program::HookedBucket>> hooked;
+  bool updates_in_backward = false;  ///< a comm hook may
+
+  Bucket& bucket(std::int32_t index) { return buckets[at(index)]; }
+  std::int32_t bucket_count() const { return static_cast<std::int32_t>(buckets.size()); }
+  bool unused(std::int32_t parameter) const { return works.gradients[at(parameter)].unused; }
+  /// The ones among `parameters` that get a gradient in this step.
+  std::vector<std::int32_t> used(std::vector<std::int32_t> parameters) const;
+  /// What copies into buckets and divisions divide by.
+  float share() const { return 1 / static_cast<float>(divisor()); }
+  std::int32_t divisor() const { return training.divisor(works.device.ranks); }
+  /// Do kernels divide? (If not, all-reduces make means.)
+  bool divides() const { return training.average == Average::divide; }
+
+  Bucket& add_bucket(std::vector<std::int32_t> parameters);
+  /// Makes the memory of all buckets, and says which of them each parameter is in; to be called
+  /// once all buckets are there.
+  void lay_out_buckets();
+  void begin_micro_batch(std::int16_t number);
+
+  /// All-reduces a bucket once the kernels enqueued so far have ended. `handed_over`: a gradient
+  /// hook issues it, in the midst of kernels.
+  void all_reduce(std::int32_t bucket, bool handed_over);
+  /// What follows on an asynchronous device waits for the bucket, while the host goes on; on a
+  /// synchronous device the host itself waits.
+  void wait(std::int32_t bucket) { writer.await(launched[at(bucket)], bucket); }
+  /// A gradient hook of DDP, or of a user's own overlap, fires on the host.
+  void fire_hook(std::int32_t parameter, std::int32_t bucket);
+  /// The sum becomes a mean: all of a bucket, or one gradient in its place in it.
+  void divide_bucket(std::int32_t bucket, const Work& work);
+  void divide_each(std::int32_t bucket, const std::vector<KnownWork>& work);
+  /// A gradient x `factor` into its place in its bucket; of an unused one zeros.
+  void put_in(std::int32_t parameter, std::uint32_t work, float factor);
+  /// Gradients into their bucket, by one kernel.
+  void concatenate(std::int32_t bucket, const Work& work);
+  /// Every gradient back out of its bucket.
+  void copy_out(std::int32_t bucket, const std::vector<KnownWork>& work);
+  /// The bucket's gradients are sent where they lie: nobody reads them meanwhile.
+  void take_from_readers(std::int32_t bucket);
+
+  program::Job finish(int without_inputs);
+
+ private:
+  void lay_out_hook(std::int32_t bucket);
+  void list_gradients();
+};
+
+}  // namespace ddpsim
