@@ -9,27 +9,10 @@
 
 #include "model/parallel/bucketing.hpp"
 #include "model/parallel/comm_hook.hpp"
+#include "model/parallel/strategy.hpp"
 #include "model/parallel/user_hook.hpp"
 
 namespace ddpsim {
-
-/// How gradients are averaged; what each means is said in docs/predicting.md and built in
-/// build_job.hpp.
-enum class Strategy : std::uint8_t { none, naive, flat, overlap, bucketed };
-inline constexpr std::array all_strategies{Strategy::none, Strategy::naive, Strategy::flat,
-                                           Strategy::overlap, Strategy::bucketed};
-
-constexpr std::string_view name_of(Strategy strategy) {
-  constexpr std::array<std::string_view, all_strategies.size()> names{"none", "naive", "flat",
-                                                                      "overlap", "bucketed"};
-  return names[static_cast<std::size_t>(strategy)];
-}
-
-constexpr std::optional<Strategy> strategy_named(std::string_view name) {
-  for (const Strategy strategy : all_strategies)
-    if (name_of(strategy) == name) return strategy;
-  return std::nullopt;
-}
 
 /// Releases of PyTorch, each with what holds from it on to the next.
 enum class PyTorch : std::uint8_t {
@@ -95,10 +78,8 @@ struct DelayedAllReduce {
   }
 };
 
-/// How a step is trained: everything that shapes its job besides the workload and the cluster.
-struct Training {
-  Strategy strategy = Strategy::bucketed;
-  PyTorch pytorch = PyTorch::v2_13;
+/// How gradients travel together: `bucketed`.
+struct BucketSettings {
   Bytes bucket_cap = default_bucket_cap;
   /// The cap of the first bucket; none: that of the others holds for it too.
   std::optional<Bytes> first_bucket_cap = default_first_bucket_cap;
@@ -109,10 +90,23 @@ struct Training {
   std::vector<std::vector<int>> buckets;
   int parameter_groups = 0;  ///< if positive: so many contiguous groups are the buckets
   BucketRule bucket_rule = BucketRule::torch;
-  Input input = Input::ready;
-  std::optional<InputPipeline> pipeline;  ///< none: batches hold up no step
-  int micro_batches = 1;
-  bool no_sync = false;  ///< only the last micro-batch communicates
+
+  std::vector<Bytes> limits() const {
+    if (!bucket_caps.empty()) return bucket_caps;
+    if (first_bucket_cap) return {*first_bucket_cap, bucket_cap};
+    return {bucket_cap};
+  }
+
+  /// Sets the rule, as a user of the library or a scenario does. A first bucket with a cap of its
+  /// own is DDP's: buckets by the other rule have none unless it was asked for.
+  void give_rule(BucketRule rule) {
+    bucket_rule = rule;
+    if (rule == BucketRule::before_overflow && !first_cap_given) first_bucket_cap.reset();
+  }
+};
+
+/// What DistributedDataParallel has besides buckets: `bucketed`.
+struct DdpSettings {
   bool find_unused_parameters = false;
   bool skip_all_reduce_unused_params = false;  ///< buckets that hold nothing else
   bool static_graph = false;
@@ -120,26 +114,47 @@ struct Training {
   /// The gradients of a bucket are copied into it by one kernel and divided by one kernel, once all
   /// are there.
   bool batched_grad_copy = false;
-  /// Buckets are a wrapper's of one's own, not DistributedDataParallel's: see own_buckets.cpp. At
-  /// most one of the two.
+  /// Rank 0's buffers to all before each synchronised forward.
+  bool broadcast_buffers = true;
+  std::optional<Join> join;
+  std::optional<DelayedAllReduce> delayed;  ///< with one micro-batch
+  CommHook comm_hook;
+};
+
+/// Buckets of a wrapper of one's own in DistributedDataParallel's place: `bucketed`. At most one.
+struct WrapperSettings {
   bool flattened_buckets = false, copied_buckets = false;
   bool own_buckets() const { return flattened_buckets || copied_buckets; }
-  /// Overlap and buckets of one's own: all results are waited for before anything is divided or
-  /// copied back.
+};
+
+/// Asynchronous all-reduces of one's own: `overlap`, and `bucketed` with WrapperSettings.
+struct OverlapSettings {
+  /// All results are waited for before anything is divided or copied back.
   bool wait_for_all = false;
-  /// Bucketed: rank 0's buffers to all before each synchronised forward.
-  bool broadcast_buffers = true;
-  Average average = Average::divide;
-  /// Flat: gradients become views of the concatenated one, and nothing is copied back.
+};
+
+/// `flat`.
+struct FlatSettings {
+  /// Gradients become views of the concatenated one, and nothing is copied back.
   bool flat_views = false;
-  std::optional<Join> join;
-  std::optional<DelayedAllReduce> delayed;  ///< bucketed, one micro-batch
-  CommHook comm_hook;                       ///< bucketed
-  /// The user's, on gradients and layers, under every strategy; in the order they run on one
-  /// gradient.
+};
+
+/// How a step is trained: everything that shapes its job besides the workload and the cluster. A
+/// strategy looks at what is common and at settings of its own (model/parallel/policy); those of
+/// the others stay beside them, for a scenario compares, tunes and scores several with one
+/// `training:`.
+struct Training : BucketSettings, DdpSettings, WrapperSettings, OverlapSettings, FlatSettings {
+  Strategy strategy = Strategy::bucketed;
+  PyTorch pytorch = PyTorch::v2_13;
+  Input input = Input::ready;
+  std::optional<InputPipeline> pipeline;  ///< none: batches hold up no step
+  int micro_batches = 1;
+  bool no_sync = false;  ///< only the last micro-batch communicates
+  Average average = Average::divide;
+  /// The user's, on gradients and layers; in the order they run on one gradient.
   std::vector<UserHook> hooks;
   /// Which iteration of the training, from 1; 0: the steady state. A step counts as one iteration,
-  /// however many of its micro-batches communicate. See iteration.hpp.
+  /// however many of its micro-batches communicate. See policy/iteration.hpp.
   int iteration = 0;
 
   /// What gradients are divided by when they are averaged over `ranks` ranks (a comm hook divides
@@ -160,19 +175,6 @@ struct Training {
   void give_cap(Bytes cap) {
     bucket_cap = cap;
     if (pytorch == PyTorch::v2_13 && !first_cap_given) first_bucket_cap.reset();
-  }
-
-  /// Sets the rule, as a user of the library or a scenario does. A first bucket with a cap of its
-  /// own is DDP's: buckets by the other rule have none unless it was asked for.
-  void give_rule(BucketRule rule) {
-    bucket_rule = rule;
-    if (rule == BucketRule::before_overflow && !first_cap_given) first_bucket_cap.reset();
-  }
-
-  std::vector<Bytes> limits() const {
-    if (!bucket_caps.empty()) return bucket_caps;
-    if (first_bucket_cap) return {*first_bucket_cap, bucket_cap};
-    return {bucket_cap};
   }
 };
 

@@ -19,7 +19,6 @@
 #include <fmt/format.h>
 
 #include "model/parallel/order/user_hook_tasks.hpp"
-#include "model/parallel/policy/refusals.hpp"
 #include "model/parallel/policy/strategy_tasks.hpp"
 #include "model/parallel/write/step_builder.hpp"
 
@@ -45,27 +44,27 @@ class OwnSends {
 
 class Step {
  public:
-  Step(const StepWorks& works, const Training& training)
-      : step_(works, training), strategy_(make_strategy(training)), hooks_(step_) {}
+  Step(const StepWorks& works, const Training& training, StrategyTasks& strategy)
+      : step_(works, training), strategy_(strategy), hooks_(step_) {}
 
   program::Job build(bool all_have_inputs) {
     check_size();
     const Training& training = step_.training;
-    strategy_->plan(step_);
+    strategy_.plan(step_);
     step_.lay_out_buckets();
     outside();
     for (int micro_batch = 0; micro_batch < training.micro_batches; ++micro_batch) {
       step_.begin_micro_batch(static_cast<std::int16_t>(micro_batch));
       const bool last = micro_batch + 1 == training.micro_batches;
-      step_.synced = training.strategy != Strategy::none && (last || !training.no_sync);
+      step_.synced = strategy_.communicates() && (last || !training.no_sync);
       forward();
       hooks_.begin_backward();
-      if (step_.synced) strategy_->before_backward(step_);
+      if (step_.synced) strategy_.before_backward(step_);
       backward();
-      if (step_.synced) strategy_->after_backward(step_);
+      if (step_.synced) strategy_.after_backward(step_);
     }
-    if (strategy_->optimizer_follows(step_)) optimizer();
-    strategy_->after_optimizer(step_);
+    if (strategy_.optimizer_follows(step_)) optimizer();
+    strategy_.after_optimizer(step_);
     note_passes();
     return step_.finish(training.join && !all_have_inputs ? training.join->joined_ranks : 0);
   }
@@ -96,9 +95,10 @@ class Step {
   }
 
   void forward() {
-    strategy_->before_forward(step_);
+    strategy_.before_forward(step_);
     for (std::size_t layer = 0; layer < step_.works.layers.size(); ++layer) {
       const auto& kernels = step_.works.layers[layer].forward;
+      strategy_.before_layer(step_, program::Pass::forward, layer);
       OwnSends own(step_.works.layers[layer].sends_forward);
       for (std::size_t k = 0; k < kernels.size(); ++k) {
         step_.writer.kernel_task(
@@ -110,14 +110,16 @@ class Step {
             origin_of(layer, k));
         own.send(step_.writer, k);
       }
+      strategy_.after_layer(step_, program::Pass::forward, layer);
       hooks_.after_layer(step_, layer);
     }
   }
 
   void backward() {
-    const bool beside_hook = step_.synced && strategy_->computes_aside(step_);
+    const bool beside_hook = step_.synced && strategy_.computes_aside(step_);
     for (std::size_t layer = step_.works.layers.size(); layer-- > 0;) {
       const StepWorks::LayerWorks& works = step_.works.layers[layer];
+      strategy_.before_layer(step_, program::Pass::backward, layer);
       OwnSends own(works.sends_backward);
       for (std::size_t k = 0; k < works.backward.size(); ++k) {
         step_.writer.kernel_task(Operation::backward, backward_work(works.backward[k], beside_hook),
@@ -128,6 +130,7 @@ class Step {
                                    [this](std::int32_t each) { gradient_ready(each); });
         own.send(step_.writer, k);
       }
+      strategy_.after_layer(step_, program::Pass::backward, layer);
     }
   }
 
@@ -177,7 +180,7 @@ class Step {
   /// to it.
   void gradient_ready(std::int32_t parameter) {
     if (step_.writer.micro_batch > 0) accumulate(parameter);
-    if (step_.synced) strategy_->gradient_ready(step_, parameter);
+    if (step_.synced) strategy_.gradient_ready(step_, parameter);
   }
 
   void accumulate(std::int32_t parameter) {
@@ -228,24 +231,19 @@ class Step {
   }
 
   StepBuilder step_;
-  std::unique_ptr<StrategyTasks> strategy_;
+  StrategyTasks& strategy_;
   UserHookTasks hooks_;
 };
 
 }  // namespace
 
 program::Job build_job(const StepWorks& works, const Training& training, bool all_have_inputs) {
-  if (training.strategy == Strategy::bucketed) {
-    check(step_refusal(works, training, works.device));
-    check(subgroup_refusal(training, works.ranks_per_node));
-    if (works.clips_gradients && updates_parameters(training.comm_hook.kind))
-      check(Refusal{"training.comm_hook",
-                    fmt::format("{} updates parameters before all gradients are there, whose norm "
-                                "clipping takes: take workload.clip_gradients out",
-                                name_of(training.comm_hook.kind)),
-                    {}});
-  }
-  return Step(works, training).build(all_have_inputs);
+  return build_job(works, training, *make_strategy(training), all_have_inputs);
+}
+
+program::Job build_job(const StepWorks& works, const Training& training, StrategyTasks& strategy,
+                       bool all_have_inputs) {
+  return Step(works, training, strategy).build(all_have_inputs);
 }
 
 }  // namespace ddpsim

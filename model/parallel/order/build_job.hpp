@@ -1,5 +1,6 @@
 #pragma once
 
+#include "model/parallel/policy/strategy_tasks.hpp"
 #include "model/parallel/training.hpp"
 #include "model/parallel/write/step_works.hpp"
 #include "model/program/job.hpp"
@@ -26,6 +27,9 @@ namespace ddpsim {
 ///
 /// `all_have_inputs`: Join::joined_ranks do what the others do, which takes them as long.
 program::Job build_job(const StepWorks& works, const Training& training,
+                       bool all_have_inputs = false);
+/// By a strategy that is not in the table, such as one that is being tried.
+program::Job build_job(const StepWorks& works, const Training& training, StrategyTasks& strategy,
                        bool all_have_inputs = false);
 
 }  // namespace ddpsim

@@ -16,6 +16,7 @@
 #include "model/parallel/policy/hooked_buckets.hpp"
 #include "model/parallel/policy/iteration.hpp"
 #include "model/parallel/policy/message_sizes.hpp"
+#include "model/parallel/policy/refusals.hpp"
 #include "model/parallel/policy/strategy_tasks.hpp"
 
 namespace ddpsim {
@@ -54,6 +55,7 @@ void average_models(StepBuilder& step) {
 class Bucketed : public StrategyTasks {
  public:
   void plan(StepBuilder& step) override {
+    check_bucketed(step.works, step.training);
     step.buckets = plan_buckets(step.works, step.training);
     in_turn_ = step.buckets.size();
     for (Bucket& bucket : step.buckets) bucket.views = views_survive(step.training);
@@ -112,6 +114,7 @@ class Bucketed : public StrategyTasks {
 
   void after_optimizer(StepBuilder& step) override {
     if (averages_models(step.training)) average_models(step);
+    step.writer.log_iterations();
   }
 
   bool computes_aside(const StepBuilder& step) const override {

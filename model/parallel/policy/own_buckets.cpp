@@ -14,6 +14,7 @@
 // Copy.cu copy_device_to_device.
 
 #include "model/parallel/policy/bucket_plan.hpp"
+#include "model/parallel/policy/refusals.hpp"
 #include "model/parallel/policy/strategy_tasks.hpp"
 
 namespace ddpsim {
@@ -22,6 +23,7 @@ namespace {
 class OwnBuckets : public StrategyTasks {
  public:
   void plan(StepBuilder& step) override {
+    check_bucketed(step.works, step.training);
     step.buckets = plan_buckets(step.works, step.training);
     for (Bucket& bucket : step.buckets)
       bucket.in_place = step.training.flattened_buckets && bucket.parameters.size() == 1;
@@ -57,6 +59,9 @@ class OwnBuckets : public StrategyTasks {
       if (!step.bucket(index).in_place) step.copy_out(index, step.works.copy_out);
     }
   }
+
+  /// For comparison with DistributedDataParallel, what its logger would say.
+  void after_optimizer(StepBuilder& step) override { step.writer.log_iterations(); }
 
  private:
   static void copy_each(StepBuilder& step, std::int32_t index) {

@@ -308,6 +308,17 @@ Refused subgroup_refusal(const Training& training, const RanksPerNode& ranks) {
                              to_string(ranks)));
 }
 
+void check_bucketed(const StepWorks& works, const Training& training) {
+  check(step_refusal(works, training, works.device));
+  check(subgroup_refusal(training, works.ranks_per_node));
+  if (works.clips_gradients && updates_parameters(training.comm_hook.kind))
+    check(Refusal{"training.comm_hook",
+                  fmt::format("{} updates parameters before all gradients are there, whose norm "
+                              "clipping takes: take workload.clip_gradients out",
+                              name_of(training.comm_hook.kind)),
+                  {}});
+}
+
 std::string powersgd_refusal(const PowerSgd& state) {
   if (state.start_iteration >= 2 || (!state.error_feedback && !state.warm_start)) return "";
   return "expected at least 2: with error feedback or warm start the buckets must be the rebuilt "

@@ -9,6 +9,7 @@
 #include "model/cluster/ranks_per_node.hpp"
 #include "model/parallel/training.hpp"
 #include "model/parallel/workload_gradients.hpp"
+#include "model/parallel/write/step_works.hpp"
 #include "model/parallel/write/step_writer.hpp"
 
 namespace ddpsim {
@@ -44,6 +45,10 @@ std::optional<Refusal> step_refusal(const WorkloadGradients& workload, const Tra
 /// Why ranks of nodes that differ in size cannot form the subgroups of post-local SGD: PyTorch cuts
 /// all ranks into subgroups of one size.
 std::optional<Refusal> subgroup_refusal(const Training& training, const RanksPerNode& ranks);
+
+/// Throws what `check` does where one of the three above refuses a step of strategy bucketed, or it
+/// clips gradients whose norm nobody has.
+void check_bucketed(const StepWorks& works, const Training& training);
 
 /// Why these settings of PowerSGD's state do not go together; empty if they do.
 std::string powersgd_refusal(const PowerSgd& state);

@@ -1,11 +1,19 @@
 #include "model/parallel/policy/strategy_tasks.hpp"
 
 namespace ddpsim {
+namespace {
+
+class None : public StrategyTasks {
+ public:
+  bool communicates() const override { return false; }
+};
+
+}  // namespace
 
 std::unique_ptr<StrategyTasks> make_strategy(const Training& training) {
   switch (training.strategy) {
     case Strategy::none:
-      return std::make_unique<StrategyTasks>();
+      return std::make_unique<None>();
     case Strategy::naive:
       return make_naive();
     case Strategy::flat:

@@ -8,15 +8,21 @@ namespace ddpsim {
 
 /// What a strategy adds to a step. An object serves one step; the builder calls it in the order of
 /// the host's walk through the step. To implement another strategy, derive in a file of its own,
-/// and add a line to strategy_tasks.cpp.
+/// and add a row to Strategy (strategy.hpp) and to make_strategy (docs/architecture.md has one).
 class StrategyTasks {
  public:
   virtual ~StrategyTasks() = default;
 
-  /// Makes the buckets; called before all other functions.
+  /// If not, no micro-batch communicates.
+  virtual bool communicates() const { return true; }
+  /// Makes the buckets; called before all other functions. Throws std::invalid_argument where the
+  /// strategy cannot do the step.
   virtual void plan(StepBuilder&) {}
   /// Adds what comes before the module's own forward pass, in every micro-batch.
   virtual void before_forward(StepBuilder&) {}
+  /// Adds what comes before, or after, the kernels of a layer in that pass, in every micro-batch.
+  virtual void before_layer(StepBuilder&, program::Pass, std::size_t /*layer*/) {}
+  virtual void after_layer(StepBuilder&, program::Pass, std::size_t /*layer*/) {}
   /// Adds what comes between forward and backward, in every micro-batch that communicates.
   virtual void before_backward(StepBuilder&) {}
   /// Adds what follows once a gradient is complete in its place, in a micro-batch that

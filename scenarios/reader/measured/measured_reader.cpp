@@ -189,15 +189,9 @@ Value<std::vector<MeasuredRow>> rows_value() {
 }  // namespace
 
 Value<Strategy> strategy_value() {
-  return value::one_of(
-      all_strategies,
-      {"no communication: the compute-only bound",
-       "after the whole backward pass, an all-reduce and a division per parameter, one at a time",
-       "after the whole backward pass: concatenate, one all-reduce, divide, copy back",
-       "each gradient hook all-reduces its parameter in place; after backward, wait and divide "
-       "each",
-       "DistributedDataParallel: hooks copy gradients into buckets, full buckets are launched in "
-       "order and copied back when done"});
+  std::vector<std::string> meanings;
+  for (const StrategyFacts& each : strategy_facts) meanings.emplace_back(each.meaning);
+  return value::one_of(all_strategies, meanings);
 }
 
 Value<std::vector<Strategy>> strategies_value() {

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace ddpsim {
+
+/// How replicas are kept in step. What a strategy adds to a step is in a file of its name in
+/// model/parallel/policy.
+enum class Strategy : std::uint8_t { none, naive, flat, overlap, bucketed };
+
+struct StrategyFacts {
+  Strategy strategy;
+  std::string_view name;
+  std::string_view meaning;  ///< for users
+};
+/// In the order of Strategy.
+inline constexpr std::array strategy_facts{
+    StrategyFacts{Strategy::none, "none", "no communication: the compute-only bound"},
+    StrategyFacts{Strategy::naive, "naive",
+                  "after the whole backward pass, an all-reduce and a division per parameter, one "
+                  "at a time"},
+    StrategyFacts{Strategy::flat, "flat",
+                  "after the whole backward pass: concatenate, one all-reduce, divide, copy back"},
+    StrategyFacts{Strategy::overlap, "overlap",
+                  "each gradient hook all-reduces its parameter in place; after backward, wait and "
+                  "divide each"},
+    StrategyFacts{Strategy::bucketed, "bucketed",
+                  "DistributedDataParallel: hooks copy gradients into buckets, full buckets are "
+                  "launched in order and copied back when done"},
+};
+
+inline constexpr auto all_strategies = [] {
+  std::array<Strategy, strategy_facts.size()> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = strategy_facts[i].strategy;
+  return all;
+}();
+
+constexpr std::string_view name_of(Strategy strategy) {
+  return strategy_facts[static_cast<std::size_t>(strategy)].name;
+}
+
+constexpr std::optional<Strategy> strategy_named(std::string_view name) {
+  for (const Strategy strategy : all_strategies)
+    if (name_of(strategy) == name) return strategy;
+  return std::nullopt;
+}
+
+}  // namespace ddpsim
