@@ -44,8 +44,11 @@ class OwnSends {
 
 class Step {
  public:
-  Step(const StepWorks& works, const Training& training, StrategyTasks& strategy)
-      : step_(works, training), strategy_(strategy), hooks_(step_) {}
+  Step(const StepWorks& works, const Training& training, StrategyTasks& strategy,
+       BucketMarks* marks = nullptr)
+      : step_(works, training), strategy_(strategy), hooks_(step_) {
+    step_.writer.marks = marks;
+  }
 
   program::Job build(bool all_have_inputs) {
     check_size();
@@ -244,6 +247,18 @@ program::Job build_job(const StepWorks& works, const Training& training, bool al
 program::Job build_job(const StepWorks& works, const Training& training, StrategyTasks& strategy,
                        bool all_have_inputs) {
   return Step(works, training, strategy).build(all_have_inputs);
+}
+
+OneBucket build_one_bucket(const StepWorks& works, Training training) {
+  training.strategy = Strategy::bucketed;
+  training.bucket_caps.clear();
+  training.parameter_groups = 0;
+  training.buckets = {works.arrival};
+  BucketMarks marks(works.arrival);
+  program::Job job = Step(works, training, *make_strategy(training), &marks).build(true);
+  if (works.device.collectives_at_once > 1 && !job.communicators.empty())
+    marks.above_all("several collectives are under way at a time");
+  return {std::move(job), std::move(marks)};
 }
 
 }  // namespace ddpsim

@@ -2,6 +2,7 @@
 
 #include "model/parallel/policy/strategy_tasks.hpp"
 #include "model/parallel/training.hpp"
+#include "model/parallel/write/bucket_marks.hpp"
 #include "model/parallel/write/step_works.hpp"
 #include "model/program/job.hpp"
 
@@ -31,5 +32,14 @@ program::Job build_job(const StepWorks& works, const Training& training,
 /// By a strategy that is not in the table, such as one that is being tried.
 program::Job build_job(const StepWorks& works, const Training& training, StrategyTasks& strategy,
                        bool all_have_inputs = false);
+
+/// A `bucketed` step with all gradients in one bucket, in the order in which they arrive.
+struct OneBucket {
+  program::Job job;
+  BucketMarks marks;  ///< what other buckets change in it
+};
+/// The step of `training` but for its buckets. Join::joined_ranks do what the others do. Throws as
+/// build_job does.
+OneBucket build_one_bucket(const StepWorks& works, Training training);
 
 }  // namespace ddpsim

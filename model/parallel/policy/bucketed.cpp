@@ -66,6 +66,10 @@ class Bucketed : public StrategyTasks {
       delayed.delayed = delayed.views = true;
     }
     if (step.training.comm_hook) hooked_.plan(step, in_turn_);
+    // By itself in its bucket it is gathered.
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(step.works.parameters()); ++i)
+      if (step.works.gradients[at(i)].sparse && !is_skipped(step, {i}))
+        step.others_have(not_one_all_reduce);
   }
 
   void before_forward(StepBuilder& step) override {
@@ -122,6 +126,8 @@ class Bucketed : public StrategyTasks {
   }
 
  private:
+  static constexpr std::string_view not_one_all_reduce = "a bucket is not one all-reduce";
+
   static bool is_delayed(const StepBuilder& step, std::int32_t parameter) {
     return step.training.delayed && step.training.delayed->contains(parameter);
   }
@@ -162,18 +168,21 @@ class Bucketed : public StrategyTasks {
   /// mark_variable_ready_dense).
   void fill(StepBuilder& step, std::int32_t parameter) const {
     const std::int32_t bucket = step.bucket_of[at(parameter)];
-    const bool unused = step.unused(parameter);
+    const bool unused = step.unused(parameter), is_in_place = is_view(step) && !unused;
     // A hook divides itself.
     const bool divides = !step.training.comm_hook && step.divides();
     const float factor = divides ? step.share() : 1;
+    // No task puts it there, so a bucket's turn comes with none.
+    if (is_in_place && !divides) step.others_have(BucketMarks::late);
     if (step.bucket(bucket).sparse && !unused)
       divide_rows(step, parameter, factor);
     else if (fills_together(step) && !unused)
       return;
-    else if (!is_view(step) || unused)
+    else if (!is_in_place)
       step.put_in(parameter, step.writer.number_of(step.works.copy_in[at(parameter)]), factor);
     else if (divides)
       divide_in_place(step, parameter);
+    step.mark_filled(parameter);
     step.gradient[at(bucket)] = step.writer.last_kernel;
   }
 
@@ -228,12 +237,15 @@ class Bucketed : public StrategyTasks {
                                      ddp_parameters(step) * flag_size);
   }
 
+  /// Does DDP not send a bucket of these?
+  static bool is_skipped(const StepBuilder& step, const std::vector<std::int32_t>& parameters) {
+    return step.training.skip_all_reduce_unused_params && step.used(parameters).empty();
+  }
+
   /// What DDP does with a full bucket: reduces it, or calls the comm hook.
   void launch(StepBuilder& step, std::int32_t bucket) {
     step.launched[at(bucket)] = step.writer.sent[at(bucket)] = nobody;
-    if (step.training.skip_all_reduce_unused_params &&
-        step.used(step.bucket(bucket).parameters).empty())
-      return;
+    if (is_skipped(step, step.bucket(bucket).parameters)) return;
     if (step.bucket(bucket).sparse) return gather_sparse(step, bucket);
     if (!step.training.comm_hook) return step.all_reduce(bucket, true);
     hooked_.launch(step, bucket);
@@ -271,12 +283,14 @@ class Bucketed : public StrategyTasks {
     const program::Action add =
         program::AddRows{step.memory.where(parameter), rows.all_numbers, rows.all_values};
     gather(Message::sparse_values, sizes.values, rows.values, rows.all_values, &add);
+    step.step_has(not_one_all_reduce);
     step.take_from_readers(bucket);
   }
 
   /// Bucket by bucket: wait, copy back. The host has to read the used map before it may leave the
   /// gradients of unused parameters alone; otherwise nobody hurries to wait for it.
   void finalize(StepBuilder& step) const {
+    say_what_others_skip(step);
     bool map_read = false;
     for (std::int32_t b = 0; b < static_cast<std::int32_t>(in_turn_); ++b) {
       if (step.launched[at(b)] == nobody) continue;
@@ -286,11 +300,24 @@ class Bucketed : public StrategyTasks {
       if (!all_used && used_map_ != nobody && !map_read) {
         step.writer.host_reads(used_map_);
         map_read = true;
+        // In the midst of those for buckets that hold unused gradients alone, the last ones.
+        if (unused_.size() > 1) step.others_have("something else is done between two waits");
       }
       if (copies_back(step.training) && !step.bucket(b).sparse)
         step.copy_out(b, step.works.copy_back);
     }
     if (used_map_ != nobody && !map_read) step.writer.await(used_map_);
+    if (copies_back(step.training) && !unused_.empty())
+      step.others_have("not every gradient is copied back");
+  }
+
+  /// Buckets that hold nothing but unused gradients would not be sent, though their turn comes with
+  /// the last launch.
+  void say_what_others_skip(StepBuilder& step) const {
+    if (!step.training.skip_all_reduce_unused_params || unused_.empty()) return;
+    step.others_have(step.launched.front() == step.writer.newest()
+                         ? "buckets are not waited for in order"
+                         : BucketMarks::late);
   }
 
   /// Sends everything at the end: the first backward pass of a static graph only counts how often
@@ -300,6 +327,9 @@ class Bucketed : public StrategyTasks {
     read_active_ranks(step);
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(step.works.parameters()); ++i)
       if (!is_delayed(step, i)) fill(step, i);
+    // Unless the first bucket in turn is filled last, others are filled when it could be sent.
+    if (at(step.works.arrival.front()) + 1 != step.works.parameters())
+      step.others_have(BucketMarks::late);
     const auto buckets = static_cast<std::int32_t>(in_turn_);
     for (std::int32_t b = 0; b < buckets; ++b) fill_together(step, b);
     for (std::int32_t b = 0; b < buckets; ++b) launch(step, b);

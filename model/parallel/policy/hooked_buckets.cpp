@@ -81,6 +81,7 @@ void HookedBuckets::launch(StepBuilder& step, std::int32_t bucket) {
       return;
     }
     add_step(step, bucket, s);
+    step.step_has(communicator_ == 0 ? "a comm hook has steps" : "there are several communicators");
     // DDP waits for parameters with the last bucket only.
     if (action == CommAction::send_parameters && !last) return;
     step.launched[at(bucket)] = before_;

@@ -31,6 +31,7 @@ class OwnBuckets : public StrategyTasks {
 
   void before_backward(StepBuilder& step) override {
     launched_.clear();
+    ready_ = 0;
     missing_.clear();
     for (const Bucket& bucket : step.buckets) missing_.push_back(bucket.parameters.size());
   }
@@ -39,16 +40,18 @@ class OwnBuckets : public StrategyTasks {
     const std::int32_t index = step.bucket_of[at(parameter)];
     step.gradient[at(index)] = step.writer.last_kernel;
     step.fire_hook(parameter, index);
-    if (--missing_[at(index)] > 0) return;
-    if (step.training.copied_buckets)
-      copy_each(step, index);
-    else if (!step.bucket(index).in_place)
-      flatten(step, index);
+    if (--missing_[at(index)] == 0) fill(step, index);
+    step.mark_filled(parameter);
+    // No task puts the one gradient of a flattened bucket there; and none of these waits its turn.
+    if (step.training.flattened_buckets || step.works.arrival[ready_++] != parameter)
+      step.others_have(BucketMarks::late);
+    if (missing_[at(index)] > 0) return;
     step.all_reduce(index, true);
     launched_.push_back(index);
   }
 
   void after_backward(StepBuilder& step) override {
+    say_what_others_do(step);
     if (step.training.wait_for_all)
       for (const std::int32_t index : launched_) step.wait(index);
     for (const std::int32_t index : launched_) {
@@ -64,6 +67,21 @@ class OwnBuckets : public StrategyTasks {
   void after_optimizer(StepBuilder& step) override { step.writer.log_iterations(); }
 
  private:
+  static void fill(StepBuilder& step, std::int32_t index) {
+    if (step.training.copied_buckets)
+      copy_each(step, index);
+    else if (!step.bucket(index).in_place)
+      flatten(step, index);
+  }
+
+  /// Gradients are copied in when their bucket's last one is there, whichever that is.
+  static void say_what_others_do(StepBuilder& step) {
+    if (step.works.parameters() == 1) return;
+    if (step.training.wait_for_all)
+      step.others_have("a gradient is copied back apart from its wait");
+    step.others_have("other kernels run under other buckets");
+  }
+
   static void copy_each(StepBuilder& step, std::int32_t index) {
     for (const std::int32_t parameter : step.bucket(index).parameters) {
       const Work copy = moving(Operation::copy_in, 2 * step.works.gradients[at(parameter)].size,
@@ -80,6 +98,7 @@ class OwnBuckets : public StrategyTasks {
 
   std::vector<std::size_t> missing_;    ///< [bucket] gradients still to come
   std::vector<std::int32_t> launched_;  ///< buckets, in that order
+  std::size_t ready_ = 0;               ///< gradients so far
 };
 
 }  // namespace

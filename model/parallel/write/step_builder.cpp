@@ -6,6 +6,11 @@
 #include <fmt/format.h>
 
 namespace ddpsim {
+namespace {
+
+constexpr std::string_view whole_buckets = "kernels work on whole buckets";
+
+}  // namespace
 
 StepBuilder::StepBuilder(const StepWorks& all, const Training& how)
     : works(all),
@@ -93,7 +98,13 @@ void StepBuilder::all_reduce(std::int32_t index, bool handed_over) {
   sending.input = writer.last_kernel;
   sending.ready = gradient[at(index)];
   launched[at(index)] = writer.send(sending);
+  if (writer.marks != nullptr) writer.marks->launched(writer.newest());
   take_from_readers(index);
+}
+
+void StepBuilder::wait(std::int32_t index) {
+  writer.await(launched[at(index)], index);
+  if (writer.marks != nullptr) writer.marks->awaited(writer.newest(), launched[at(index)]);
 }
 
 void StepBuilder::fire_hook(std::int32_t parameter, std::int32_t index) {
@@ -109,6 +120,7 @@ void StepBuilder::divide_bucket(std::int32_t index, const Work& work) {
   const program::Slice& all = memory.bucket(index);
   writer.kernel_task(Operation::divide, work,
                      program::Scale{.to = all, .from = all, .factor = share()}, {.group = index});
+  step_has(whole_buckets);
 }
 
 void StepBuilder::divide_each(std::int32_t index, const std::vector<KnownWork>& work) {
@@ -142,13 +154,16 @@ void StepBuilder::concatenate(std::int32_t index, const Work& work) {
   writer.kernel_task(Operation::concatenate, work,
                      program::Pack{.to = written, .from = writer.memory.list(from)},
                      {.group = index});
+  step_has(whole_buckets);
 }
 
 void StepBuilder::copy_out(std::int32_t index, const std::vector<KnownWork>& work) {
-  for (const std::int32_t each : used(bucket(index).parameters))
+  for (const std::int32_t each : used(bucket(index).parameters)) {
     writer.kernel_task(Operation::copy_out, work[at(each)],
                        program::Scale{.to = memory.take_back(each), .from = memory.slot(each)},
                        {.parameter = each, .group = index});
+    if (writer.marks != nullptr) writer.marks->taken(writer.newest(), each);
+  }
 }
 
 program::Job StepBuilder::finish(int without_inputs) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/parallel/training.hpp"
@@ -59,7 +60,7 @@ struct StepBuilder {
   void all_reduce(std::int32_t bucket, bool handed_over);
   /// What follows on an asynchronous device waits for the bucket, while the host goes on; on a
   /// synchronous device the host itself waits.
-  void wait(std::int32_t bucket) { writer.await(launched[at(bucket)], bucket); }
+  void wait(std::int32_t bucket);
   /// A gradient hook of DDP, or of a user's own overlap, fires on the host.
   void fire_hook(std::int32_t parameter, std::int32_t bucket);
   /// The sum becomes a mean: all of a bucket, or one gradient in its place in it.
@@ -71,6 +72,17 @@ struct StepBuilder {
   void concatenate(std::int32_t bucket, const Work& work);
   /// Every gradient back out of its bucket.
   void copy_out(std::int32_t bucket, const std::vector<KnownWork>& work);
+  /// Marks the newest task as the one with which the gradient is in its bucket.
+  void mark_filled(std::int32_t parameter) {
+    if (writer.marks != nullptr) writer.marks->filled(writer.newest(), parameter);
+  }
+  /// As BucketMarks has it, if anybody asks.
+  void step_has(std::string_view why) {
+    if (writer.marks != nullptr) writer.marks->step_has(why);
+  }
+  void others_have(std::string_view why) {
+    if (writer.marks != nullptr) writer.marks->others_have(why);
+  }
   /// The bucket's gradients are sent where they lie: nobody reads them meanwhile.
   void take_from_readers(std::int32_t bucket);
 

@@ -251,6 +251,8 @@ void StepWriter::kernel_task(Operation what, std::uint32_t work, const program::
 }
 
 void StepWriter::depend(std::int32_t on) {
+  if (marks != nullptr && tasks_.back().stream == StepStream::host && !device.synchronous)
+    marks->step_has("the host waits for the device");
   after_.push_back(static_cast<std::uint32_t>(on));
   tasks_.back().after_end = static_cast<std::uint32_t>(after_.size());
 }
@@ -288,6 +290,8 @@ std::int32_t StepWriter::send(const Sending& sending) {
   const Work& work = sending.work;
   program::Collective made = sending.what;
   std::int32_t input = sending.input;
+  if (marks != nullptr && device.through_host) marks->step_has("tasks run on more streams");
+  if (marks != nullptr && sending.of.group == nobody) marks->sends_other();
   if (device.through_host) {
     Work copy;
     copy.operation = Operation::copy_to_host;

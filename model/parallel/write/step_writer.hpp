@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/parallel/write/bucket_marks.hpp"
 #include "model/parallel/write/job_memory.hpp"
 #include "model/program/job.hpp"
 #include "model/program/work.hpp"
@@ -136,6 +137,7 @@ class StepWriter {
   std::int32_t last_kernel = nobody;  ///< the task enqueued last on the stream kernels run on
   /// [bucket] its latest collective, where those run on the hosts.
   std::vector<std::int32_t> sent;
+  BucketMarks* marks = nullptr;  ///< told what buckets decide; null: nobody asks
 
  private:
   /// A task among all that is written; its deed has the same number.
