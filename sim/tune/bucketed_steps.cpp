@@ -1,10 +1,11 @@
 // A step without an event queue.
 //
 // The program of a bucketed step is the same under all bucketings that are contiguous in arrival
-// order, but for where all-reduces are launched and waited for. So it is written once as a list of
-// items, with a place for a launch behind every hook and a place for a wait before every gradient's
-// copy back; of those a bucketing uses some. With two streams and one collective at a time, what
-// happens next is one of three or four instants: no queue is needed.
+// order, but for where all-reduces are launched and waited for. Its policy marks where that can be
+// (bucket_marks.hpp). So the program is written once as a list of items, with a place for a launch
+// behind every gradient that is put in its bucket, and a place for a wait before every gradient
+// that is taken out of it; of those a bucketing uses some. With two streams and one collective at a
+// time, what happens next is one of three or four instants: no queue is needed.
 //
 // The host of an asynchronous device waits for nothing, so when it launches an item is known in
 // advance but for the launches of buckets before it: `Lane::shift`.
@@ -21,11 +22,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "model/parallel/order/build_job.hpp"
-#include "model/timeline/job_timeline.hpp"
 #include "sim/engine/price.hpp"
 #include "sim/predict/predict.hpp"
-#include "sim/tune/bucket_structure.hpp"
 
 namespace ddpsim {
 namespace {
@@ -36,14 +34,13 @@ constexpr std::size_t most_priced = 1 << 19;  // 40 MB
 }  // namespace
 
 BucketedSteps::BucketedSteps(StepModel model, Training training, double link_factor)
-    : model_(std::move(model)), training_(std::move(training)) {
-  const StepWorks& works = model_.works;
+    : model_(std::move(model)),
+      training_(std::move(training)),
+      whole_(build_one_bucket(model_.works, training_)),
+      why_simulated_(whole_.marks.why_more()) {
   training_.strategy = Strategy::bucketed;
   training_.bucket_caps.clear();
   training_.parameter_groups = 0;
-  training_.buckets = {works.arrival};
-  whole_ = build_job(works, training_, true);
-  why_simulated_ = why_more_than_buckets(whole_, job_of_each());
   if (!why_simulated_ && model_.costs.least_step > Duration::zero())
     why_simulated_ = "training.input may take longer than a step";
   take_costs(link_factor);
@@ -70,14 +67,14 @@ void BucketedSteps::take_costs(double link_factor) {
   bucket_at_.assign(works.arrival.size(), nobody);
   synchronous_ = works.device.synchronous;
   if (why_simulated_) return;
-  const JobCosts costs = ddpsim::price(model_.costs, whole_);
-  check_length(total_seconds(whole_, costs, 0));
-  const std::vector<SimulatedRank> ranks = simulated_ranks(model_.costs, whole_);
-  const std::vector<std::size_t> of_job = job_ranks(ranks, model_.costs, whole_.ranks());
+  const JobCosts costs = ddpsim::price(model_.costs, whole_.job);
+  check_length(total_seconds(whole_.job, costs, 0));
+  const std::vector<SimulatedRank> ranks = simulated_ranks(model_.costs, whole_.job);
+  const std::vector<std::size_t> of_job = job_ranks(ranks, model_.costs, whole_.job.ranks());
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i].compute == 1 && !ranks[i].exception && slowest_rank_decides(model_.costs))
       continue;
-    if (ranks[i].exception) check_length(total_seconds(whole_, costs, of_job[i]));
+    if (ranks[i].exception) check_length(total_seconds(whole_.job, costs, of_job[i]));
     const std::uint16_t kind = costs.of_rank[of_job[i]];
     // A kernel stands at the same share of the computation, whatever the buckets.
     compile(costs.kinds[kind], kind < costs.pauses.size() ? std::span(costs.pauses[kind])
@@ -94,39 +91,21 @@ void BucketedSteps::take_links(const CostModel& costs) {
   std::fill(prices_.begin(), prices_.end(), Price{});
   priced_ = 0;
   if (why_simulated_ || fixed_.empty()) return;
-  const Costs all = costs.price(whole_.works, whole_.passes);
-  fixed_.clear();
-  for (const program::Task& task : whole_.programs.front().tasks)
-    if (is_collective(whole_.works[task.work].operation) &&
-        whole_.deed_of(task).origin.group == nobody)
-      fixed_.push_back({all.of(task).work, all.of(task).beside});
-}
-
-program::Job BucketedSteps::job_of_each() const {
-  Training training = training_;
-  training.buckets.clear();
-  for (const int index : model_.works.arrival) training.buckets.push_back({index});
-  return build_job(model_.works, training, true);
+  const Costs all = costs.price(whole_.job.works, whole_.job.passes);
+  for (std::size_t i = 0; i < fixed_.size(); ++i) {
+    const WorkCost& cost = all.of(whole_.job.programs.front().tasks[fixed_tasks_[i]]);
+    fixed_[i] = {cost.work, cost.beside};
+  }
 }
 
 /// A program on its way into a lane.
 struct BucketedSteps::Writing {
-  const program::Job& job;
   Lane& lane;
-  std::vector<std::int32_t> position_of;   ///< [gradient] its place in the order they arrive
-  bool copied_back = false;                ///< out of the buckets
-  Duration host{};                         ///< what the host has spent so far
-  std::int32_t fired = 0;                  ///< hooks of this round
-  std::vector<std::uint32_t> issued_as{};  ///< [fixed] its task
+  std::vector<std::int32_t> position_of;  ///< [gradient] its place in the order they arrive
+  bool takes_back = false;                ///< gradients come out of the buckets
+  Duration host{};                        ///< what the host has spent so far
+  std::int32_t fired = 0;                 ///< hooks of this round
 
-  const program::Program& program() const { return job.programs.front(); }
-  const program::Task& task(std::uint32_t t) const { return program().tasks[t]; }
-  const program::Origin& origin(std::uint32_t t) const { return job.deed_of(task(t)).origin; }
-  Operation operation(std::uint32_t t) const { return operation_of(job, task(t)); }
-  std::int32_t position(std::uint32_t t) const { return position_of[at(origin(t).parameter)]; }
-  bool copies_back(std::uint32_t t) const {
-    return operation(t) == Operation::copy_out && origin(t).group != nobody;
-  }
   void add(Item::Kind kind, std::int32_t place, Duration own_host = {}) {
     Item item;
     item.kind = kind;
@@ -139,84 +118,94 @@ struct BucketedSteps::Writing {
 
 void BucketedSteps::compile(const Costs& costs, std::span<const JobCosts::Pause> pauses) {
   const std::vector<int>& arrival = model_.works.arrival;
-  Writing writing{whole_, lanes_.emplace_back(), std::vector<std::int32_t>(arrival.size())};
+  const program::Program& program = whole_.job.programs.front();
+  const std::span<const BucketMark> marks = whole_.marks.all();
+  Writing writing{lanes_.emplace_back(), std::vector<std::int32_t>(arrival.size())};
   for (std::size_t i = 0; i < arrival.size(); ++i)
     writing.position_of[at(arrival[i])] = static_cast<std::int32_t>(i);
-  const auto tasks = static_cast<std::uint32_t>(writing.program().tasks.size());
-  for (std::uint32_t t = 0; t < tasks; ++t)
-    writing.copied_back = writing.copied_back || writing.copies_back(t);
+  writing.takes_back = std::ranges::any_of(
+      marks, [](const BucketMark& mark) { return mark.kind == BucketMark::Kind::taken; });
   fixed_.clear();
+  fixed_tasks_.clear();
   fired_.assign(arrival.size(), 0);
-  for (std::uint32_t t = 0; t < tasks; ++t) {
-    WorkCost cost = costs.of(writing.task(t));
+  auto mark = marks.begin();
+  for (std::uint32_t t = 0; t < program.tasks.size(); ++t) {
+    const program::Task& task = program.tasks[t];
+    WorkCost cost = costs.of(task);
     for (const JobCosts::Pause& pause : pauses) {
       if (pause.task != t) continue;
       cost.host += pause.length;
       cost.first_launch += pause.length;
     }
-    const Operation operation = writing.operation(t);
-    if (is_collective(operation))
-      write_collective(writing, t, cost);
-    else if (operation == Operation::wait)
-      write_wait(writing, t, cost);
+    if (mark != marks.end() && mark->deed == task.deed)
+      write_marked(writing, *mark++, task, cost);
     else
-      write_work(writing, t, cost);
+      write_other(writing, t, cost);
   }
   for (std::size_t i = 1; i < fired_.size(); ++i) fired_[i] = std::max(fired_[i], fired_[i - 1]);
   finish(writing.lane);
 }
 
-void BucketedSteps::write_collective(Writing& writing, std::uint32_t t, const WorkCost& cost) {
-  if (writing.origin(t).group != nobody) {  // stands for all buckets
-    launch_host_ = cost.host;
-    handover_ = cost.take_up;
-    return;
+void BucketedSteps::write_marked(Writing& writing, const BucketMark& mark,
+                                 const program::Task& task, const WorkCost& cost) {
+  switch (mark.kind) {
+    case BucketMark::Kind::filled:
+      write_work(writing, task, cost);
+      fired_[at(writing.position_of[at(mark.parameter)])] = ++writing.fired;
+      writing.add(Item::Kind::launch, writing.fired);
+      break;
+    case BucketMark::Kind::launched:  // stands for all buckets
+      launch_host_ = cost.host;
+      handover_ = cost.take_up;
+      break;
+    case BucketMark::Kind::awaited:
+      writing.fired = 0;
+      wait_host_ = cost.host;
+      if (writing.takes_back) break;
+      for (std::size_t i = 0; i < writing.position_of.size(); ++i)
+        writing.add(Item::Kind::wait, static_cast<std::int32_t>(i));
+      break;
+    case BucketMark::Kind::taken:
+      writing.add(Item::Kind::wait, writing.position_of[at(mark.parameter)]);
+      write_work(writing, task, cost);
+      break;
   }
-  writing.host += cost.host;
-  writing.add(Item::Kind::fixed_launch, static_cast<std::int32_t>(fixed_.size()), cost.host);
-  fixed_.push_back({cost.work, cost.beside});
-  writing.issued_as.push_back(t);
 }
 
-void BucketedSteps::write_wait(Writing& writing, std::uint32_t t, const WorkCost& cost) {
-  if (writing.origin(t).group == nobody) {
-    const std::vector<std::uint32_t>& issued = writing.issued_as;
-    const auto awaited =
-        std::find(issued.begin(), issued.end(), writing.program().waits_for(t).front());
-    writing.add(Item::Kind::fixed_wait, static_cast<std::int32_t>(issued.end() - awaited) - 1,
+/// A task that is the same under all buckets. What waits for a task, and is no collective, waits
+/// for a collective.
+void BucketedSteps::write_other(Writing& writing, std::uint32_t t, const WorkCost& cost) {
+  const program::Program& program = whole_.job.programs.front();
+  const program::Task& task = program.tasks[t];
+  if (is_collective(whole_.job.works[task.work].operation)) {
+    writing.host += cost.host;
+    writing.add(Item::Kind::fixed_launch, static_cast<std::int32_t>(fixed_.size()), cost.host);
+    fixed_.push_back({cost.work, cost.beside});
+    fixed_tasks_.push_back(t);
+  } else if (const auto after = program.waits_for(t); !after.empty()) {
+    const auto awaited = std::ranges::find(fixed_tasks_, after.front());
+    writing.add(Item::Kind::fixed_wait, static_cast<std::int32_t>(fixed_tasks_.end() - awaited) - 1,
                 cost.host);
-    return;
+  } else {
+    write_work(writing, task, cost);
   }
-  writing.fired = 0;
-  wait_host_ = cost.host;
-  if (writing.copied_back) return;
-  for (std::size_t i = 0; i < writing.position_of.size(); ++i)
-    writing.add(Item::Kind::wait, static_cast<std::int32_t>(i));
 }
 
-void BucketedSteps::write_work(Writing& writing, std::uint32_t t, const WorkCost& cost) {
-  if (writing.copies_back(t)) writing.add(Item::Kind::wait, writing.position(t));
+void BucketedSteps::write_work(Writing& writing, const program::Task& task, const WorkCost& cost) {
   const Duration issued = writing.host;
   writing.host += cost.host;
-  if (writing.task(t).stream == 0 && cost.work == Duration::zero()) {
+  if (task.stream == 0 && cost.work == Duration::zero()) {
     if (synchronous_ && cost.host > Duration::zero()) writing.add(Item::Kind::host, 0, cost.host);
-  } else {
-    Item item;
-    item.memory_fraction = cost.memory_fraction;
-    item.launch_rate = cost.launch_rate;
-    item.host = cost.host;
-    item.first = issued + cost.first_launch;
-    item.work = cost.work;
-    item.drained = writing.host + cost.last_launch;
-    writing.lane.items.push_back(item);
+    return;
   }
-  // In place where gradients are views of their bucket.
-  const Operation operation = writing.operation(t);
-  if (writing.origin(t).group != nobody &&
-      (operation == Operation::copy_in || operation == Operation::divide)) {
-    fired_[at(writing.position(t))] = ++writing.fired;
-    writing.add(Item::Kind::launch, writing.fired);
-  }
+  Item item;
+  item.memory_fraction = cost.memory_fraction;
+  item.launch_rate = cost.launch_rate;
+  item.host = cost.host;
+  item.first = issued + cost.first_launch;
+  item.work = cost.work;
+  item.drained = writing.host + cost.last_launch;
+  writing.lane.items.push_back(item);
 }
 
 void BucketedSteps::finish(Lane& lane) {

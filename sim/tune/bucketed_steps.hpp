@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/parallel/order/build_job.hpp"
 #include "model/parallel/training.hpp"
 #include "sim/engine/activity.hpp"
 #include "sim/engine/simulate.hpp"
@@ -38,7 +39,7 @@ class BucketedSteps {
   void take_links(const CostModel& costs);
 
   /// Why the programs of these steps differ in more than a launch and a wait for each bucket
-  /// (bucket_structure.hpp). Then every step takes build_job and simulate, a hundred times as
+  /// (BucketMarks::why_more). Then every step takes build_job and simulate, a hundred times as
   /// long, and ideal() and backward() are not to be asked for.
   std::optional<std::string_view> why_simulated() const { return why_simulated_; }
 
@@ -130,11 +131,11 @@ class BucketedSteps {
   void take_costs(double link_factor);
   void compile(const Costs& costs, std::span<const JobCosts::Pause> pauses);
   struct Writing;
-  void write_collective(Writing& writing, std::uint32_t t, const WorkCost& cost);
-  void write_wait(Writing& writing, std::uint32_t t, const WorkCost& cost);
-  void write_work(Writing& writing, std::uint32_t t, const WorkCost& cost);
+  void write_marked(Writing& writing, const BucketMark& mark, const program::Task& task,
+                    const WorkCost& cost);
+  void write_other(Writing& writing, std::uint32_t t, const WorkCost& cost);
+  void write_work(Writing& writing, const program::Task& task, const WorkCost& cost);
   void finish(Lane& lane);
-  program::Job job_of_each() const;
   Duration simulated(const std::vector<std::vector<int>>& buckets);
   void find_starts(Lane& lane) const;
   void find_jumps(Lane& lane) const;
@@ -164,7 +165,7 @@ class BucketedSteps {
 
   StepModel model_;
   Training training_;
-  program::Job whole_;  // all gradients in one bucket
+  OneBucket whole_;  // all gradients in one bucket
   std::optional<std::string_view> why_simulated_;
   Duration input_wait_{};  // none, where steps are not simulated as a whole
   bool synchronous_ = false;
@@ -174,6 +175,7 @@ class BucketedSteps {
   std::vector<Bytes> before_;  // [position] of the gradients before it; one more than there are
   std::vector<std::int32_t> fired_;  // [position] hooks fired when all up to it have
   std::vector<AllReduce> fixed_;     // broadcasts, in issue order; none among a round's buckets
+  std::vector<std::uint32_t> fixed_tasks_;  // [fixed] of `whole_`
   std::vector<Lane> lanes_;
   std::vector<Price> prices_;
   std::size_t priced_ = 0;

@@ -1,4 +1,4 @@
-#include "sim/tune/bucket_structure.hpp"
+#include "tests/sim/tune/bucket_structure.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -13,6 +13,7 @@
 #include "sim/predict/predict.hpp"
 #include "sim/tune/bucketed_steps.hpp"
 #include "sim/tune/lower_bound.hpp"
+#include "tests/model/parallel/random_trainings.hpp"
 #include "tests/sim/predict/random_exceptions.hpp"
 #include "tests/sim/predict/random_trainings.hpp"
 #include "tests/sim/tune/random_partitions.hpp"
@@ -61,10 +62,10 @@ struct Extremes {
 
   Extremes(const StepWorks& works, Training training) {
     training.buckets = {works.arrival};
-    whole = Draft(build_job(works, training));
+    whole = Draft(build_job(works, training, true));
     training.buckets.clear();
     for (const int index : works.arrival) training.buckets.push_back({index});
-    each = Draft(build_job(works, training));
+    each = Draft(build_job(works, training, true));
   }
 
   std::string why() const {
@@ -510,6 +511,7 @@ TEST_CASE("whatever a training asks for, steps are as predicted to the tick, or 
     }
     BucketedSteps steps(draw.model, draw.training);
     const std::string why(steps.why_simulated().value_or(""));
+    REQUIRE(why == Extremes(draw.model.works, draw.training).why());
     CAPTURE(why, draw.model.costs.synchronous, draw.training.iteration);
     check_steps(dice, draw.model, draw.training, steps);
     if (!why.empty()) REQUIRE(known.count(why) == 1);
@@ -533,6 +535,121 @@ TEST_CASE("whatever a training asks for, steps are as predicted to the tick, or 
       CHECK(fast[each.name] >= each.fast);
     CHECK(simulated[each.name] >= each.simulated);
   }
+}
+
+namespace {
+
+/// What a step consists of and how it is trained, as far as its buckets may change something.
+struct Drawn {
+  StepWorks works;
+  Training training;
+};
+
+/// With collectives of the network's own, and gradients that arrive in any order.
+Workload drawn_workload(drawn::Draw& draw) {
+  Workload workload = drawn::random_workload(draw);
+  const auto layers = static_cast<int>(workload.layers.size());
+  if (draw.one_in(4))
+    for (int left = draw.between(1, 3); left > 0; --left) {
+      const int layer = draw.between(0, layers - 1);
+      const auto kernels = static_cast<int>(workload.layers[at(layer)].backward.size());
+      workload.collectives.push_back({.size = {draw.between(1, 1000) * 4},
+                                      .backward = true,
+                                      .layer = layer,
+                                      .after = draw.between(0, kernels - 1)});
+    }
+  if (draw.one_in(3)) {
+    workload.arrival = arrival_order(workload);
+    for (std::size_t i = 1; i < workload.arrival.size(); ++i)
+      std::swap(workload.arrival[i], workload.arrival[at(draw.between(0, static_cast<int>(i)))]);
+  }
+  return workload;
+}
+
+Drawn drawn_step(drawn::Draw& draw) {
+  const Workload workload = drawn_workload(draw);
+  Cluster cluster = drawn::random_cluster(draw);
+  if (!draw.one_in(3)) cluster.collectives_at_once = 1;
+  if (!draw.one_in(3)) cluster.through_host.reset();
+  Training training = drawn::random_training(draw, workload);
+  training.strategy = Strategy::bucketed;
+  training.delayed.reset();
+  if (!draw.one_in(3)) training.comm_hook = {};
+  if (!draw.one_in(3)) training.batched_grad_copy = false;
+  if (draw.one_in(3)) training.average = Average::all_reduce;
+  return {StepWorks(workload, cluster, Optimizer::sgd), training};
+}
+
+}  // namespace
+
+TEST_CASE("a policy says of every step what the comparison of two steps finds",
+          "[sim][bucket_structure]") {
+  std::map<std::string, int> said;
+  int refused = 0;
+  for (std::uint64_t seed = 0; seed < 8000; ++seed) {
+    CAPTURE(seed);
+    drawn::Draw draw(seed);
+    const Drawn step = drawn_step(draw);
+    try {
+      const std::string why(
+          build_one_bucket(step.works, step.training).marks.why_more().value_or(""));
+      CHECK(why == Extremes(step.works, step.training).why());
+      ++said[why];
+    } catch (const std::invalid_argument&) {
+      ++refused;
+    }
+  }
+  CHECK(refused < 2000);
+  CHECK(said[""] > 2000);
+  for (const char* why :
+       {"several collectives are under way at a time", "tasks run on more streams",
+        "the host waits for the device", "kernels work on whole buckets", "a comm hook has steps",
+        "there are several communicators", "a bucket's result is not that of its all-reduce",
+        "a bucket is not one all-reduce", "a bucket is not sent as soon as its turn comes",
+        "something else is sent between buckets", "buckets are not waited for in order",
+        "something else is done between two waits", "a gradient is copied back apart from its wait",
+        "not every gradient is copied back", "other kernels run under other buckets"}) {
+    CAPTURE(why);
+    CHECK(said[why] > 5);
+  }
+}
+
+TEST_CASE("a step that sends no bucket says so", "[sim][bucket_structure]") {
+  Workload workload = timed::chain(3, 1ms, 2ms, Bytes{4000});
+  for (Parameter& each : workload.parameters) each.unused = true;
+  const StepWorks works = timed::works_of(workload, timed::ring(2, 1us, gigabytes_per_second(1)));
+  Training training;
+  training.static_graph = true;
+  const std::string why(build_one_bucket(works, training).marks.why_more().value_or(""));
+  CHECK(why == "not every bucket is sent and waited for");
+  CHECK(why == Extremes(works, training).why());
+}
+
+TEST_CASE("marks are on the tasks that buckets decide on", "[sim][bucket_structure]") {
+  using Kind = BucketMark::Kind;
+  const StepWorks works = timed::works_of(timed::chain(2, 1ms, 2ms, Bytes{4000}),
+                                          timed::ring(2, 1us, gigabytes_per_second(1)));
+  const OneBucket step = build_one_bucket(works, two_rounds);
+  const auto& tasks = step.job.programs.front().tasks;
+  std::vector<std::pair<Kind, Operation>> marked;
+  std::vector<std::int32_t> parameters;
+  for (const BucketMark& mark : step.marks.all()) {
+    const auto task = std::ranges::find(tasks, mark.deed, &program::Task::deed);
+    REQUIRE(task != tasks.end());
+    marked.emplace_back(mark.kind, operation_of(step.job, *task));
+    parameters.push_back(mark.parameter);
+    CHECK(step.job.deed_of(*task).origin.parameter == mark.parameter);
+  }
+  // The gradient of the last layer comes first.
+  const std::vector<std::pair<Kind, Operation>> round{
+      {Kind::filled, Operation::copy_in},      {Kind::filled, Operation::copy_in},
+      {Kind::launched, Operation::all_reduce}, {Kind::awaited, Operation::wait},
+      {Kind::taken, Operation::copy_out},      {Kind::taken, Operation::copy_out}};
+  auto both = round;
+  both.insert(both.end(), round.begin(), round.end());
+  CHECK(marked == both);
+  CHECK(parameters == std::vector<std::int32_t>{1, 0, nobody, nobody, 1, 0,  //
+                                                1, 0, nobody, nobody, 1, 0});
 }
 
 }  // namespace ddpsim

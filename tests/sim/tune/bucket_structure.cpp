@@ -1,4 +1,4 @@
-#include "sim/tune/bucket_structure.hpp"
+#include "tests/sim/tune/bucket_structure.hpp"
 
 #include <algorithm>
 #include <span>

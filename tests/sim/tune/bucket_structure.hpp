@@ -8,7 +8,8 @@
 namespace ddpsim {
 
 /// Says in a phrase why steps under different buckets differ in more than where each bucket's
-/// all-reduce is launched and waited for. Empty: they differ in nothing else.
+/// all-reduce is launched and waited for. Empty: they differ in nothing else. Finds out by looking
+/// at steps what their policy says of them (BucketMarks::why_more).
 ///
 /// `whole` is a step with all gradients in one bucket, `each` the same step with a bucket for each
 /// gradient, in the same order. Every bucketing that is contiguous in that order lies between the
