@@ -11,8 +11,8 @@ struct QuantizationChannels {
   std::int64_t width = 0, count = 0;
   std::int64_t padded() const { return width * count; }
 };
-/// One channel of all elements, or channels of quantization_channel elements (one more than fit,
-/// whatever the number of elements, as torch pads).
+/// One channel of all elements (`channel` 0), or channels of so many (one more than fit, whatever
+/// the number of elements, as torch pads).
 QuantizationChannels quantization_channels(std::int64_t channel, std::int64_t elements);
 
 /// A value x stands as the byte clamp(round(x / scale) + zero_point, 0, 255).

@@ -1,14 +1,13 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "model/parallel/comm_step.hpp"
-#include "model/workload/workload.hpp"
+#include "model/base/dtype.hpp"
 
 namespace ddpsim {
 
@@ -30,30 +29,19 @@ enum class CommHookKind : std::uint8_t {
   steps,                  ///< the user's own list (CommHook::steps)
   plugin,                 ///< the user's own code
 };
-inline constexpr std::array all_comm_hooks{CommHookKind::none,
-                                           CommHookKind::allreduce,
-                                           CommHookKind::noop,
-                                           CommHookKind::fp16_compress,
-                                           CommHookKind::bf16_compress,
-                                           CommHookKind::powersgd,
-                                           CommHookKind::batched_powersgd,
-                                           CommHookKind::quantization_pertensor,
-                                           CommHookKind::quantization_perchannel,
-                                           CommHookKind::post_local_sgd,
-                                           CommHookKind::optimizer_overlap,
-                                           CommHookKind::zero_step,
-                                           CommHookKind::zero_step_interleaved,
-                                           CommHookKind::steps,
-                                           CommHookKind::plugin};
+inline constexpr auto all_comm_hooks = [] {
+  std::array<CommHookKind, static_cast<std::size_t>(CommHookKind::plugin) + 1> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<CommHookKind>(i);
+  return all;
+}();
+// What is known of each kind is in the table of hooks/comm_hooks.cpp.
 std::string_view name_of(CommHookKind kind);
 
 constexpr bool is_zero_step(CommHookKind kind) {
   return kind == CommHookKind::zero_step || kind == CommHookKind::zero_step_interleaved;
 }
 /// Does the hook update its bucket's parameters, so that no optimizer follows the backward pass?
-constexpr bool updates_parameters(CommHookKind kind) {
-  return kind == CommHookKind::optimizer_overlap || is_zero_step(kind);
-}
+bool updates_parameters(CommHookKind kind);
 
 /// powerSGD_hook.py: PowerSGDState.
 struct PowerSgd {
@@ -130,48 +118,11 @@ std::string state_of(const CommHook& hook);
 /// "fp16_compress", "powersgd rank 4", "fp16_compress_wrapper(powersgd rank 1)"
 std::string label(const CommHook& hook);
 
-/// A bucket as a comm hook sees it.
-struct CommBucket {
-  std::vector<MatrixShape> gradients;  ///< in the order they lie in the bucket
-  DType type = DType::fp32;
-  std::int64_t elements() const;
+/// A gradient as the two-dimensional matrix a comm hook takes it for.
+struct MatrixShape {
+  std::int64_t rows = 0, columns = 0;  ///< first dimension; product of the others
+  bool operator==(const MatrixShape&) const = default;
 };
 MatrixShape matrix_of(const std::vector<std::int64_t>& shape);
-
-/// PowerSGD's rank for a matrix, or 0: it is not compressed.
-/// Source: pytorch powerSGD_hook.py _should_compress (rule R40).
-int powersgd_rank(const PowerSgd& state, MatrixShape matrix);
-
-/// The gradients of a bucket that PowerSGD compresses, in the order in which their P and Q lie, are
-/// drawn and multiplied: of equal shapes one after the other, shapes as they first come. Source:
-/// powerSGD_hook.py shape_to_tensors.
-std::vector<LowRank> low_rank_gradients(const PowerSgd& state,
-                                        std::span<const MatrixShape> gradients);
-
-/// The matrices a hook compresses in a bucket, in the order their P and Q lie in memory: those
-/// above, or of batched PowerSGD the whole bucket, padded to a square.
-std::vector<LowRank> low_rank_matrices(const CommHook& hook, const CommBucket& bucket);
-
-/// What the hook does with a bucket in one iteration (counted from 1; 0: the steady state), in
-/// order. Those before the first collective run where DDP calls the hook, those behind it once the
-/// collective has ended; hooked_buckets.hpp says when ZeRO's do. `ranks_per_node`: the subgroup of
-/// post_local_sgd where it names none.
-/// Source: pytorch default_hooks.py, powerSGD_hook.py, quantization_hooks.py,
-/// post_localSGD_hook.py, optimizer_overlap_hooks.py, ddp_zero_hook.py; rules R39-R45.
-std::vector<CommStep> comm_steps(const CommHook& hook, const CommBucket& bucket, int ranks,
-                                 int ranks_per_node, bool synchronous, int iteration);
-
-/// Does the hook's result lie in the bucket itself? (If not, gradients that are views of it take a
-/// copy.)
-bool result_in_bucket(const CommHook& hook);
-
-/// A row of `ddpsim list hooks`.
-struct CommHookFacts {
-  CommHookKind kind;
-  std::string_view payload;  ///< of one bucket: N elements of e bytes, W ranks
-  std::string_view collectives;
-  std::string_view source;
-};
-std::span<const CommHookFacts> comm_hook_facts();
 
 }  // namespace ddpsim

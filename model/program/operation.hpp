@@ -31,7 +31,7 @@ enum class Operation : std::uint8_t {
   // What the user's hooks do (user_hook.hpp).
   gradient_hook,  ///< with a gradient, before DDP has it
   module_hook,    ///< with a layer's output
-  // What comm hooks do besides (comm_step.hpp).
+  // What comm hooks do besides (model/parallel/hooks).
   all_gather,
   reduce_scatter,
   cast,           ///< from one number format to another

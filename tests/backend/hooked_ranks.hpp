@@ -14,8 +14,8 @@
 #include "backend/device/cpu/cpu_device.hpp"
 #include "backend/device/cpu/piece_values.hpp"
 #include "backend/execute/memory.hpp"
-#include "model/parallel/write/hooked_bucket.hpp"
 #include "model/program/check.hpp"
+#include "tests/model/parallel/hook_tasks.hpp"
 
 namespace ddpsim {
 
@@ -33,11 +33,15 @@ class HookedRanks {
     for (int rank = 0; rank < ranks; ++rank) ranks_.push_back(std::make_unique<Rank>(rank));
   }
 
-  /// One iteration on one bucket, in place: `values` becomes every rank's result.
-  void run(const Bucket& bucket, std::int32_t index, PerRank& values) {
-    program::JobMemory making;
-    const program::Slice data = make(making, bucket, index);
-    const program::Job& job = making.job;
+  /// One iteration on one bucket, in place: `values` becomes every rank's result. `call` says all
+  /// but the ranks.
+  void run(const CommHook& hook, const CommBucket& bucket, HookCall call, std::int32_t index,
+           PerRank& values) {
+    call.ranks = static_cast<int>(ranks_.size());
+    WrittenHook written = written_hook(hook, bucket, call, index);
+    const program::Slice data = written.data;
+    program::Job& job = written.memory.job;
+    add_program(job, written.tasks);
     program::check(job);
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       ranks_[r]->memory.arrange(job, ranks_[r]->device);
@@ -73,72 +77,33 @@ class HookedRanks {
     std::map<std::int32_t, std::vector<float>> errors;  ///< [bucket]
   };
 
-  /// A job of the bucket's steps, one after the other, on gradients that start as they are. Returns
-  /// where they lie.
-  program::Slice make(program::JobMemory& making, const Bucket& bucket, std::int32_t index) {
-    using namespace program;  // NOLINT: the names of actions
-    Job& job = making.job;
-    job.labels = {""};
+  /// The tasks one after the other, but for the optimizer and waits of the host.
+  void add_program(program::Job& job, const std::vector<HookTask>& tasks) const {
     job.streams = {{.name = "host"}};
     job.programs.resize(1);
     job.program_of.assign(ranks_.size(), 0);
     job.state = state_;
     job.seed = seed_;
-    std::vector<Slice> slots;
-    std::int64_t elements = 0;
-    for (const MatrixShape& shape : bucket.gradients) {
-      slots.push_back({.begin = elements, .count = shape.rows * shape.columns});
-      elements += slots.back().count;
-    }
-    const Slice data =
-        making.add("b", index, Holds::bucket, DType::fp32, elements, Life::step, Start::zeros);
-    for (Slice& slot : slots) slot.buffer = data.buffer;
-    const auto ranks = static_cast<int>(ranks_.size());
-    HookedBucket hooked(making, bucket, index, data, std::move(slots), {}, ranks);
-    hooked.set_group(ranks, communicator(job, 0));
-    for (const CommStep& step : bucket.steps)
-      if (step.divisor > 1) hooked.set_group(step.divisor, communicator(job, step.divisor));
-    hooked.begin();
-    const auto add = [&](const Action& action, const CommStep& step) {
+    const auto add = [&](const program::Action& action, const HookTask& task) {
       Work work;
-      work.traffic = step.kernel.traffic;
+      work.traffic = task.work.traffic;
       job.programs.front().tasks.push_back(
           {.work = static_cast<std::uint32_t>(job.works.size()),
            .deed = static_cast<std::uint32_t>(job.own.deeds.size())});
       job.works.push_back(work);
       job.own.deeds.push_back({action, {}});
     };
-    for (const CommStep& step : bucket.steps) {
-      if (step.action == CommAction::update || step.action == CommAction::synchronize) continue;
-      if (!is_collective(step.operation)) {
-        add(hooked.action_of(step), step);
-        if (const auto seed = hooked.seed_beside(step)) add(*seed, step);
+    for (const HookTask& task : tasks) {
+      if (std::holds_alternative<program::Update>(task.action) ||
+          std::holds_alternative<program::Wait>(task.action))
         continue;
-      }
-      Collective collective = HookedBucket::collective_of(step);
-      const auto [from, to] = hooked.ends_of(step);
-      collective.communicator = communicator(job, step.group);
-      collective.from = from;
-      collective.to = to;
-      add(collective, step);
+      program::Action action = task.action;
+      if (auto* collective = std::get_if<program::Collective>(&action))
+        collective->communicator =
+            communicator_in(job, static_cast<int>(ranks_.size()), task.work.group);
+      add(action, task);
+      if (task.then) add(*task.then, task);
     }
-    return data;
-  }
-
-  /// All ranks in groups of so many next to each other; 0: all.
-  std::int16_t communicator(program::Job& job, std::int32_t size) const {
-    const auto ranks = static_cast<std::int32_t>(ranks_.size());
-    const std::int32_t each = size <= 0 || size >= ranks ? ranks : size;
-    const std::string name = "groups of " + std::to_string(each);
-    for (std::size_t c = 0; c < job.communicators.size(); ++c)
-      if (job.communicators[c].name == name) return static_cast<std::int16_t>(c);
-    program::Communicator& made = job.communicators.emplace_back();
-    made.name = name;
-    for (std::int32_t rank = 0; rank < ranks; ++rank) {
-      if (rank % each == 0) made.groups.emplace_back();
-      made.groups.back().push_back(rank);
-    }
-    return static_cast<std::int16_t>(job.communicators.size() - 1);
   }
 
   void communicate(const program::Job& job, const program::Collective& collective) {

@@ -16,7 +16,6 @@ class HostHooks {
   HostHooks(const SmallJob& job, const CommHook& hook, int ranks)
       : hook_(hook),
         works_(job.workload, job.cluster, job.optimizer),
-        count_(ranks),
         ranks_(hook.powersgd.seed, ranks) {}
 
   /// [rank][parameter] gradients, before and after a step of these buckets in this iteration.
@@ -33,8 +32,10 @@ class HostHooks {
       CommBucket seen;
       for (const std::int32_t p : bucket.parameters)
         seen.gradients.push_back(works_.matrices[at(p)]);
-      ranks_.run(hooked_bucket(hook_, seen, count_, works_.ranks_per_node.largest(),
-                               works_.device.synchronous, iteration),
+      ranks_.run(hook_, seen,
+                 {.ranks_per_node = works_.ranks_per_node.largest(),
+                  .synchronous = works_.device.synchronous,
+                  .iteration = iteration},
                  static_cast<std::int32_t>(b), values);
       for (std::size_t r = 0; r < values.size(); ++r) {
         auto from = values[r].begin();
@@ -50,7 +51,6 @@ class HostHooks {
  private:
   CommHook hook_;
   StepWorks works_;
-  int count_;
   HookedRanks ranks_;
 };
 

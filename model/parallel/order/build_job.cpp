@@ -54,7 +54,7 @@ class Step {
     check_size();
     const Training& training = step_.training;
     strategy_.plan(step_);
-    step_.lay_out_buckets();
+    step_.lay_out_buckets([this](std::int32_t each) { strategy_.laid_out(step_, each); });
     outside();
     for (int micro_batch = 0; micro_batch < training.micro_batches; ++micro_batch) {
       step_.begin_micro_batch(static_cast<std::int16_t>(micro_batch));
@@ -161,8 +161,7 @@ class Step {
     return made;
   }
 
-  /// The parameter that a kernel multiplies with; none where a comm hook may be writing it
-  /// meanwhile.
+  /// The parameter that a kernel multiplies with; none where it may be written meanwhile.
   program::Slice read(std::int32_t weight) const {
     if (weight == nobody || step_.updates_in_backward) return {};
     return step_.memory.weight(weight);

@@ -72,6 +72,10 @@ class Bucketed : public StrategyTasks {
         step.others_have(not_one_all_reduce);
   }
 
+  void laid_out(StepBuilder& step, std::int32_t bucket) override {
+    if (step.bucket(bucket).has_hook) hooked_.lay_out(step, bucket);
+  }
+
   void before_forward(StepBuilder& step) override {
     active_ranks_ = announce_before_forward(step, static_cast<std::int64_t>(in_turn_));
   }
@@ -122,7 +126,7 @@ class Bucketed : public StrategyTasks {
   }
 
   bool computes_aside(const StepBuilder& step) const override {
-    return !delays_all_reduce(step.training) && hooked_.computes_aside(step);
+    return !delays_all_reduce(step.training) && hooked_.computes_aside();
   }
 
  private:
@@ -229,7 +233,8 @@ class Bucketed : public StrategyTasks {
   /// gradients that an optimizer has used within the hook.
   static bool copies_back(const Training& training) {
     if (training.comm_hook.kind == CommHookKind::optimizer_overlap) return false;
-    return !training.gradient_as_bucket_view || !result_in_bucket(training.comm_hook);
+    return !training.gradient_as_bucket_view ||
+           row_of(training.comm_hook.kind).result == HookResult::elsewhere;
   }
 
   void send_used_map(StepBuilder& step) {

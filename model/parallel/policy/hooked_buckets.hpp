@@ -1,5 +1,8 @@
 #pragma once
 
+#include <vector>
+
+#include "model/parallel/hooks/comm_hooks.hpp"
 #include "model/parallel/write/step_builder.hpp"
 
 namespace ddpsim {
@@ -20,15 +23,17 @@ namespace ddpsim {
 /// shard_buckets.
 class HookedBuckets {
  public:
-  /// The first `count` buckets get the steps that the hook takes with them, and the step what the
-  /// hook keeps. Throws std::invalid_argument for a bucket that the hook does not take.
+  /// The first `count` buckets are the hook's; the job says which state it keeps.
   void plan(StepBuilder& step, std::size_t count);
+
+  /// Makes what the hook keeps of a bucket, whose memory is there now.
+  void lay_out(StepBuilder& step, std::int32_t bucket);
 
   /// Calls the hook with a full bucket.
   void launch(StepBuilder& step, std::int32_t bucket);
 
   /// Does the hook compute behind a collective, beside the backward pass?
-  bool computes_aside(const StepBuilder& step) const;
+  bool computes_aside() const;
 
  private:
   struct How {
@@ -36,17 +41,18 @@ class HookedBuckets {
     bool beside = false;
     std::int32_t owner = nobody;  ///< the one rank that does it, or whose data are sent
   };
-  void add_step(StepBuilder& step, std::int32_t bucket, std::size_t index);
-  void update_buckets(StepBuilder& step, std::size_t update);
-  static program::Origin origin_of(StepBuilder& step, std::int32_t bucket, const CommStep& part);
-  static void compute(StepBuilder& step, std::int32_t bucket, const CommStep& part, const How& how);
-  static std::int32_t send(StepBuilder& step, std::int32_t bucket, const CommStep& part,
+  void add(StepBuilder& step, std::int32_t bucket, const HookTask& task);
+  void add_last(StepBuilder& step);
+  static program::Origin origin_of(StepBuilder& step, std::int32_t bucket, const HookTask& task);
+  static void compute(StepBuilder& step, std::int32_t bucket, const HookTask& task, const How& how);
+  static std::int32_t send(StepBuilder& step, std::int32_t bucket, const HookTask& task,
                            const How& how, std::int32_t input, std::int32_t copied_for);
 
-  std::size_t count_ = 0;  ///< buckets with a hook
+  CommHook hook_;                             ///< in this iteration
+  std::vector<std::vector<HookTask>> tasks_;  ///< [bucket with a hook]
 
   // State of the bucket that is being launched.
-  std::int32_t before_ = nobody;  ///< the task that the next step waits for
+  std::int32_t before_ = nobody;  ///< the task that the next one waits for
   bool aside_ = false;            ///< a collective has been issued
   std::uint8_t communicator_ = 0;
 };

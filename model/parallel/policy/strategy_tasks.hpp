@@ -18,6 +18,8 @@ class StrategyTasks {
   /// Makes the buckets; called before all other functions. Throws std::invalid_argument where the
   /// strategy cannot do the step.
   virtual void plan(StepBuilder&) {}
+  /// Makes what else is kept of a bucket, whose memory is there now.
+  virtual void laid_out(StepBuilder&, std::int32_t /*bucket*/) {}
   /// Adds what comes before the module's own forward pass, in every micro-batch.
   virtual void before_forward(StepBuilder&) {}
   /// Adds what comes before, or after, the kernels of a layer in that pass, in every micro-batch.

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "model/base/quantity.hpp"
-#include "model/parallel/comm_step.hpp"
 
 namespace ddpsim {
 
@@ -17,10 +16,7 @@ struct Bucket {
   bool delayed = false;   ///< waited for by nobody (training.delay_all_reduce)
   /// Gradients that backward computes lie in it from the start, and are never copied there.
   bool views = false;
-  std::vector<CommStep> steps{};  ///< of the comm hook; empty: an all-reduce of the bucket
-  /// The shape of each gradient as the comm hook sees it; empty without a comm hook.
-  std::vector<MatrixShape> gradients{};
-  std::vector<LowRank> low_rank{};  ///< PowerSGD: in the order their P and Q lie in memory
+  bool has_hook = false;  ///< a comm hook works on it, in place of an all-reduce
 };
 
 }  // namespace ddpsim

@@ -49,7 +49,7 @@ void StepBuffers::add_bucket(const Bucket& bucket) {
   }
   const bool mixed = std::ranges::any_of(
       bucket.parameters, [&](std::int32_t each) { return type_of(each) != type_of(first); });
-  const bool in_bytes = mixed && bucket.steps.empty();
+  const bool in_bytes = mixed && !bucket.has_hook;
   const DType type = in_bytes ? DType::fp8_e4m3 : type_of(first);
   std::int64_t elements = 0;
   for (const std::int32_t each : bucket.parameters) {

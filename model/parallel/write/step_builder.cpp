@@ -31,37 +31,16 @@ Bucket& StepBuilder::add_bucket(std::vector<std::int32_t> parameters) {
   return bucket;
 }
 
-void StepBuilder::lay_out_buckets() {
+void StepBuilder::lay_out_buckets(const std::function<void(std::int32_t)>& then) {
   bucket_of.assign(works.parameters(), nobody);
-  hooked.resize(buckets.size());
   for (std::int32_t b = 0; b < bucket_count(); ++b) {
     for (const std::int32_t index : bucket(b).parameters) bucket_of[at(index)] = b;
     memory.add_bucket(bucket(b));
-    if (!bucket(b).steps.empty() && !bucket(b).sparse) lay_out_hook(b);
+    then(b);
   }
   launched.assign(buckets.size(), nobody);
   gradient.assign(buckets.size(), nobody);
   writer.sent.assign(buckets.size(), nobody);
-}
-
-void StepBuilder::lay_out_hook(std::int32_t index) {
-  const Bucket& of = bucket(index);
-  const bool updates = std::ranges::any_of(
-      of.steps, [](const CommStep& step) { return step.action == CommAction::update; });
-  const program::Slice parameters = updates ? memory.put_together(of, index) : program::Slice{};
-  program::HookedBucket& hook =
-      hooked[at(index)].emplace(writer.memory, of, index, memory.bucket(index), memory.slots(of),
-                                parameters, writer.device.ranks);
-  const int ranks = writer.device.ranks;
-  hook.set_group(ranks, writer.communicator(0, 0));
-  for (const CommStep& step : of.steps) {
-    if (step.action == CommAction::update)
-      hook.set_update(memory.update(of.parameters, memory.slots(of)));
-    if (step.divisor <= 1) continue;
-    const int group = std::min(step.divisor, ranks);
-    hook.set_group(step.divisor, writer.communicator(0, group == ranks ? 0 : group));
-  }
-  updates_in_backward = updates_in_backward || updates;
 }
 
 void StepBuilder::begin_micro_batch(std::int16_t number) {
@@ -168,8 +147,7 @@ void StepBuilder::copy_out(std::int32_t index, const std::vector<KnownWork>& wor
 
 program::Job StepBuilder::finish(int without_inputs) {
   program::Job& job = writer.memory.job;
-  job.seed = hook_seed;
-  job.state = job.hook = hook_state;
+  job.state = job.hook;
   for (const Bucket& each : buckets) {
     job.groups.push_back({each.parameters, each.size});
     if (!job.state.empty()) job.state += fmt::format("; {}", fmt::join(each.parameters, " "));

@@ -1,15 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
+#include <functional>
 #include <string_view>
 #include <vector>
 
 #include "model/parallel/training.hpp"
 #include "model/parallel/write/bucket.hpp"
 #include "model/parallel/write/complete_gradients.hpp"
-#include "model/parallel/write/hooked_bucket.hpp"
 #include "model/parallel/write/step_buffers.hpp"
 #include "model/parallel/write/step_works.hpp"
 #include "model/parallel/write/step_writer.hpp"
@@ -25,8 +23,6 @@ struct StepBuilder {
   StepWriter writer;
   StepBuffers memory{writer.memory, works};
   std::vector<Bucket> buckets;          ///< in launch order
-  std::string hook_state;               ///< state_of the comm hook; empty: there is none
-  std::uint32_t hook_seed = 0;          ///< of its random numbers
   const bool has_readers = false;       ///< user's code may read gradients that are complete
   program::CompleteGradients complete;  ///< for those
 
@@ -34,9 +30,7 @@ struct StepBuilder {
   std::vector<std::int32_t> bucket_of;  ///< [parameter]
   std::vector<std::int32_t> gradient;   ///< [bucket] task that put its latest gradient in place
   std::vector<std::int32_t> launched;   ///< [bucket] task that has its latest result
-  /// [bucket] what its comm hook does, if it has one.
-  std::vector<std::optional<program::HookedBucket>> hooked;
-  bool updates_in_backward = false;  ///< a comm hook may
+  bool updates_in_backward = false;     ///< parameters may change meanwhile
 
   Bucket& bucket(std::int32_t index) { return buckets[at(index)]; }
   std::int32_t bucket_count() const { return static_cast<std::int32_t>(buckets.size()); }
@@ -51,8 +45,8 @@ struct StepBuilder {
 
   Bucket& add_bucket(std::vector<std::int32_t> parameters);
   /// Makes the memory of all buckets, and says which of them each parameter is in; to be called
-  /// once all buckets are there.
-  void lay_out_buckets();
+  /// once all buckets are there. Memory that `then` makes lies behind the bucket's.
+  void lay_out_buckets(const std::function<void(std::int32_t)>& then);
   void begin_micro_batch(std::int16_t number);
 
   /// All-reduces a bucket once the kernels enqueued so far have ended. `handed_over`: a gradient
@@ -89,7 +83,6 @@ struct StepBuilder {
   program::Job finish(int without_inputs);
 
  private:
-  void lay_out_hook(std::int32_t bucket);
   void list_gradients();
 };
 

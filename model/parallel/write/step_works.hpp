@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "model/cluster/cluster.hpp"
-#include "model/parallel/comm_step.hpp"
+#include "model/parallel/comm_hook.hpp"
 #include "model/parallel/workload_gradients.hpp"
 #include "model/parallel/write/step_writer.hpp"
 #include "model/workload/kernel_bindings.hpp"

@@ -1,15 +1,16 @@
 // What comm hooks hand to collectives, and when: held against the formulas and check values of the
 // reference (sections 4 and 4.1), and the shape of their schedules.
-#include "model/parallel/comm_hook.hpp"
-
 #include <set>
 
 #include <catch2/catch.hpp>
 
+#include "model/parallel/hooks/low_rank.hpp"
 #include "model/parallel/policy/iteration.hpp"
+#include "model/program/operands.hpp"
 #include "model/program/variants.hpp"
 #include "tests/model/cost/priced.hpp"
 #include "tests/model/flat_step.hpp"
+#include "tests/model/parallel/hook_tasks.hpp"
 #include "tests/model/parallel/schedule_story.hpp"
 
 using namespace ddpsim;
@@ -40,8 +41,10 @@ CommHook powersgd(int rank, CommHookKind kind = CommHookKind::powersgd) {
 std::vector<std::int64_t> payloads(const CommHook& hook, const CommBucket& bucket, int ranks = 2,
                                    int iteration = 0) {
   std::vector<std::int64_t> sizes;
-  for (const CommStep& step : comm_steps(hook, bucket, ranks, ranks, true, iteration))
-    if (is_collective(step.operation)) sizes.push_back(step.payload.count);
+  const HookCall call{
+      .ranks = ranks, .ranks_per_node = ranks, .synchronous = true, .iteration = iteration};
+  for (const HookTask& task : hook_tasks(hook, bucket, call))
+    if (task.is_collective()) sizes.push_back(task.work.payload.count);
   return sizes;
 }
 
@@ -372,8 +375,8 @@ TEST_CASE("a PowerSGD that draws afresh keeps the host of a GPU busy, in proport
     CommHook hook = powersgd(2);
     hook.powersgd.warm_start = warm;
     Duration host{};
-    for (const CommStep& step : comm_steps(hook, reference_bucket(), 2, 2, synchronous, 0))
-      host += step.host;
+    const HookCall call{.ranks = 2, .synchronous = synchronous};
+    for (const HookTask& task : hook_tasks(hook, reference_bucket(), call)) host += task.work.host;
     return host;
   };
   CHECK(drawn(true, false) == 0ms);
@@ -385,43 +388,42 @@ TEST_CASE("error feedback adds what was lost before it compresses, and keeps wha
           "[model][comm_hook]") {
   const auto kind = GENERATE(CommHookKind::powersgd, CommHookKind::batched_powersgd);
   CommHook hook = powersgd(2, kind);
-  const auto places = [&](CommAction action) {
-    const auto steps = comm_steps(hook, reference_bucket(), 2, 2, false, 0);
+  const auto places = [&](std::string_view label) {
+    const auto tasks = hook_tasks(hook, reference_bucket(), {.ranks = 2});
     std::vector<std::size_t> found;
-    for (std::size_t i = 0; i < steps.size(); ++i)
-      if (steps[i].action == action) found.push_back(i);
+    for (std::size_t i = 0; i < tasks.size(); ++i)
+      if (tasks[i].label == label) found.push_back(i);
     return found;
   };
-  const auto added = places(CommAction::add_error), kept = places(CommAction::keep_error);
+  const auto added = places("add error"), kept = places("keep error");
   REQUIRE(added.size() == 1);
   REQUIRE(kept.size() == 1);
-  CHECK(added.front() < places(CommAction::project).front());
-  CHECK(kept.front() > places(CommAction::reconstruct).back());
+  CHECK(added.front() < places("P = M Q").front());
+  CHECK(kept.front() > places("M = P Q^T").back());
   hook.powersgd.error_feedback = false;
-  CHECK(places(CommAction::add_error).empty());
-  CHECK(places(CommAction::keep_error).empty());
+  CHECK(places("add error").empty());
+  CHECK(places("keep error").empty());
 }
 
 TEST_CASE("batched PowerSGD multiplies one square matrix, three times", "[model][comm_hook]") {
   // 4100 elements, padded to 65 x 65: P = M Q, Q = M^T P, M = P Q^T, of rank 2.
   const CommBucket bucket{{matrix_of({41, 100})}, DType::fp32};
   const CommHook hook = powersgd(2, CommHookKind::batched_powersgd);
-  std::vector<std::pair<CommAction, Gemm>> products;
-  for (const CommStep& step : comm_steps(hook, bucket, 2, 2, false, 0))
-    if (step.kernel.gemm) products.emplace_back(step.action, *step.kernel.gemm);
-  REQUIRE(products.size() == 3);
-  CHECK(products[0].first == CommAction::project);
-  CHECK(products[1].first == CommAction::back_project);
-  CHECK(products[2].first == CommAction::reconstruct);
-  for (const auto& [action, gemm] : products) CHECK(gemm.m * gemm.n * gemm.k == 65 * 65 * 2);
+  Names products;
+  for (const HookTask& task : hook_tasks(hook, bucket, {.ranks = 2})) {
+    if (!task.work.gemm) continue;
+    products.emplace_back(task.label);
+    CHECK(task.work.gemm->m * task.work.gemm->n * task.work.gemm->k == 65 * 65 * 2);
+  }
+  CHECK(products == Names{"P = M Q", "Q = M^T P", "M = P Q^T"});
 }
 
 TEST_CASE("PowerSGD divides what it compressed, where it compressed anything",
           "[model][comm_hook]") {
   const auto divided = [](const CommBucket& bucket) {
     std::vector<std::int64_t> bytes;
-    for (const CommStep& step : comm_steps(powersgd(2), bucket, 2, 2, false, 0))
-      if (step.action == CommAction::divide_q) bytes.push_back(step.kernel.traffic.count);
+    for (const HookTask& task : hook_tasks(powersgd(2), bucket, {.ranks = 2}))
+      if (task.label == "divide Q") bytes.push_back(task.work.traffic.count);
     return bytes;
   };
   // Q of a matrix of 64 x 32 and rank 2 has 32 x 2 numbers, read and written in 4 bytes each.
@@ -431,10 +433,10 @@ TEST_CASE("PowerSGD divides what it compressed, where it compressed anything",
 
 TEST_CASE("launches of the largest bucket are counted without overflow", "[model][comm_hook]") {
   const CommBucket huge{{matrix_of({1 << 20, 1 << 20})}, DType::fp32};
-  for (const CommStep& step :
-       comm_steps(hook_of(CommHookKind::quantization_perchannel), huge, 4096, 8, false, 0)) {
-    CHECK(step.kernel.launches > 0);
-    CHECK(step.kernel.traffic >= Bytes{});
+  for (const HookTask& task :
+       hook_tasks(hook_of(CommHookKind::quantization_perchannel), huge, {.ranks = 4096})) {
+    CHECK(task.work.launches > 0);
+    CHECK(task.work.traffic >= Bytes{});
   }
 }
 
@@ -452,10 +454,11 @@ TEST_CASE("a wrapper puts what is inside on 16 bit", "[model][comm_hook]") {
   hook.wrappers = {DType::bf16};
   CHECK(payloads(hook, reference_bucket()) == Sizes{2 * 4608, 2 * 9216, 2 * 6656});
   CHECK(label(hook) == "bf16_compress_wrapper(powersgd rank 2)");
-  const auto steps = comm_steps(hook, reference_bucket(), 2, 2, false, 0);
-  CHECK(steps.front().action == CommAction::narrow);
-  CHECK(steps.back().action == CommAction::widen);
-  CHECK(steps.back().type == DType::fp32);
+  const WrittenHook written = written_hook(hook, reference_bucket(), {.ranks = 2});
+  CHECK(written.tasks.front().label == "cast to wire");
+  CHECK(written.tasks.back().label == "cast back");
+  CHECK(written.action<program::Cast>("cast back").to == written.data);
+  CHECK(written.buffer("b").type == DType::fp32);
 }
 
 TEST_CASE("post_local_sgd reduces over all, then over a subgroup or not at all",
@@ -463,16 +466,17 @@ TEST_CASE("post_local_sgd reduces over all, then over a subgroup or not at all",
   CommHook hook = hook_of(CommHookKind::post_local_sgd);
   hook.post_local_sgd.start_iteration = 5;
   const CommBucket bucket{{matrix_of({100})}, DType::fp32};
-  const auto first = [&](int iteration) {
-    for (const CommStep& step : comm_steps(hook, bucket, 16, 8, false, iteration))
-      if (is_collective(step.operation)) return step.action;
-    return CommAction::touch;
+  const auto first = [&](int iteration) -> std::string_view {
+    const HookCall call{.ranks = 16, .ranks_per_node = 8, .iteration = iteration};
+    for (const HookTask& task : hook_tasks(hook, bucket, call))
+      if (task.is_collective()) return task.label;
+    return "";
   };
-  CHECK(first(5) == CommAction::reduce);
-  CHECK(first(6) == CommAction::reduce_subgroup);
-  CHECK(first(0) == CommAction::reduce_subgroup);
+  CHECK(first(5) == "all-reduce");
+  CHECK(first(6) == "all-reduce in subgroup");
+  CHECK(first(0) == "all-reduce in subgroup");
   hook.post_local_sgd.gradient_allreduce = false;
-  CHECK(first(6) == CommAction::touch);
+  CHECK(first(6).empty());
   // A node's all-reduce is cheaper than everyone's.
   hook.post_local_sgd.gradient_allreduce = true;
   const auto communication = [&](int subgroup) {
@@ -511,9 +515,9 @@ TEST_CASE("a list of steps hands over what it says", "[model][comm_hook]") {
   CHECK(payloads(hook, bucket) == Sizes{10 * 8});
   // Six passes over 4000 bytes (magnitudes read and written, four of a partial sort), and each of
   // the ten values and its place of eight bytes together are written, by four kernels.
-  const CommStep selected = comm_steps(hook, bucket, 2, 1, false, 0).front();
-  CHECK(selected.kernel.traffic == Bytes{6 * 4000 + 10 * 8});
-  CHECK(selected.kernel.launches == 4);
+  const HookTask selected = hook_tasks(hook, bucket, {.ranks = 2}).front();
+  CHECK(selected.work.traffic == Bytes{6 * 4000 + 10 * 8});
+  CHECK(selected.work.launches == 4);
   topk.share = 1e-9;  // a bucket hands over one value at least
   hook.steps = {topk, step(OwnStep::Kind::all_gather)};
   CHECK(payloads(hook, bucket) == Sizes{8});
@@ -521,6 +525,45 @@ TEST_CASE("a list of steps hands over what it says", "[model][comm_hook]") {
   CHECK(payloads(hook, bucket) == Sizes{4000});
   hook.steps = {step(OwnStep::Kind::broadcast)};
   CHECK(payloads(hook, bucket) == Sizes{4000});
+}
+
+TEST_CASE("each selection of a list of steps has room for the pairs that it hands over",
+          "[model][comm_hook]") {
+  CommHook hook = hook_of(CommHookKind::steps);
+  for (const double share : {0.1, 0.5}) {
+    OwnStep& topk = hook.steps.emplace_back();
+    topk.kind = OwnStep::Kind::topk;
+    topk.share = share;
+    hook.steps.emplace_back().kind = OwnStep::Kind::all_gather;
+  }
+  Sizes selected;
+  for (const HookTask& task : hook_tasks(hook, {{matrix_of({1000})}}, {.ranks = 2}))
+    if (const auto* select = std::get_if<program::Select>(&task.action))
+      selected.push_back(select->pairs.count);
+  CHECK(selected == Sizes{100 * 8, 500 * 8});
+}
+
+TEST_CASE("a comm hook keeps no memory that its tasks do not use", "[model][comm_hook]") {
+  const CommBucket bucket{{matrix_of({100, 10}), matrix_of({100})}, DType::fp32};
+  for (const CommHookKind kind : all_comm_hooks) {
+    CommHook hook = hook_of(kind);
+    hook.wrappers = {DType::bf16};
+    for (const OwnStep::Kind each : all_own_steps) hook.steps.emplace_back().kind = each;
+    const WrittenHook written = written_hook(hook, bucket, {.ranks = 2});
+    const program::Job& job = written.memory.job;
+    std::set<program::BufferId> used;
+    for (const HookTask& task : written.tasks) {
+      const program::Accesses accesses = program::accesses_of(task.action, job.own, 0);
+      for (const auto* slices : {&accesses.reads, &accesses.writes})
+        for (const program::Slice& each : *slices) used.insert(each.buffer);
+    }
+    for (program::BufferId b = 0; b < job.buffers.size(); ++b) {
+      const program::Buffer& buffer = job.buffers[b];
+      CAPTURE(name_of(kind), job.labels[at(buffer.name)]);
+      if (buffer.holds == program::Holds::hook || buffer.holds == program::Holds::gathered)
+        CHECK((buffer.is_view() || used.contains(b)));
+    }
+  }
 }
 
 TEST_CASE(
@@ -567,99 +610,123 @@ TEST_CASE("every step of one's own has a name", "[model][comm_hook]") {
 }
 
 TEST_CASE("every comm hook is in the list, with a payload and a source", "[model][comm_hook]") {
-  REQUIRE(comm_hook_facts().size() == all_comm_hooks.size());
+  REQUIRE(comm_hooks().size() == all_comm_hooks.size());
   for (std::size_t i = 0; i < all_comm_hooks.size(); ++i) {
-    CHECK(comm_hook_facts()[i].kind == all_comm_hooks[i]);
-    CHECK(!comm_hook_facts()[i].payload.empty());
-    CHECK(!comm_hook_facts()[i].source.empty());
+    CHECK(comm_hooks()[i].kind == all_comm_hooks[i]);
+    CHECK(!comm_hooks()[i].name.empty());
+    CHECK(!comm_hooks()[i].payload.empty());
+    CHECK(!comm_hooks()[i].source.empty());
   }
 }
 
-TEST_CASE("a step says what sums are divided by, among whom, and by which scale",
+TEST_CASE("a task says what sums are divided by, among whom, and by which scale",
           "[model][comm_hook]") {
   const CommBucket bucket{{matrix_of({100, 10}), matrix_of({100})}, DType::fp32};
-  const auto step_of = [&](const CommHook& hook, CommAction action, int iteration = 0) {
-    for (const CommStep& step : comm_steps(hook, bucket, 6, 3, false, iteration))
-      if (step.action == action) return step;
-    FAIL("no step of this action");
-    return CommStep{};
+  const auto written = [&](const CommHook& hook, int iteration = 0) {
+    return written_hook(hook, bucket, {.ranks = 6, .ranks_per_node = 3, .iteration = iteration});
   };
-  CHECK(step_of(hook_of(CommHookKind::allreduce), CommAction::divide).divisor == 6);
+  const auto divisor = [&](const CommHook& hook, int iteration = 0) {
+    const WrittenHook of = written(hook, iteration);
+    const std::int16_t ranks = of.action<program::Scale>("divide").mean_over;
+    return of.memory.job.communicators.at(at(ranks)).groups.front().size();
+  };
+  CHECK(divisor(hook_of(CommHookKind::allreduce)) == 6);
   // Among the three ranks of a node, or as many as are asked for.
   CommHook local = hook_of(CommHookKind::post_local_sgd);
   local.post_local_sgd.start_iteration = 1;
-  CHECK(step_of(local, CommAction::divide, 1).divisor == 6);
-  CHECK(step_of(local, CommAction::reduce, 1).group == 0);
-  CHECK(step_of(local, CommAction::divide_subgroup).divisor == 3);
-  CHECK(step_of(local, CommAction::reduce_subgroup).group == 3);
+  CHECK(divisor(local, 1) == 6);
+  CHECK(written(local, 1).task("all-reduce").work.group == 0);
+  CHECK(divisor(local) == 3);
+  CHECK(written(local).task("all-reduce in subgroup").work.group == 3);
   local.post_local_sgd.subgroup = 2;
-  CHECK(step_of(local, CommAction::divide_subgroup).divisor == 2);
-  CHECK(step_of(local, CommAction::reduce_subgroup).group == 2);
-  // A factor of the user's is no division.
+  CHECK(divisor(local) == 2);
+  CHECK(written(local).task("all-reduce in subgroup").work.group == 2);
+  // What the user scales by is a number, even if it is said to be the ranks.
   CommHook own = hook_of(CommHookKind::steps);
   own.steps.resize(1);
   own.steps[0].kind = OwnStep::Kind::scale;
-  CHECK(step_of(own, CommAction::scale).factor == Approx(1.0 / 6));
-  CHECK(step_of(own, CommAction::scale).divisor == 6);
+  CHECK(written(own).action<program::Scale>("scale").factor == Approx(1.0 / 6));
+  CHECK(written(own).action<program::Scale>("scale").mean_over == nobody);
   own.steps[0].factor = 0.5;
-  CHECK(step_of(own, CommAction::scale).factor == 0.5);
-  CHECK(step_of(own, CommAction::scale).divisor == 1);
-  // One scale for all elements, or for each channel of 512.
-  for (const CommAction action :
-       {CommAction::observe, CommAction::gather_scales, CommAction::quantize,
-        CommAction::gather_codes, CommAction::dequantize}) {
-    CHECK(step_of(hook_of(CommHookKind::quantization_pertensor), action).channel == 0);
-    CHECK(step_of(hook_of(CommHookKind::quantization_perchannel), action).channel == 512);
+  CHECK(written(own).action<program::Scale>("scale").factor == 0.5);
+  CHECK(written(own).action<program::Scale>("scale").mean_over == nobody);
+  // One scale for all elements, or for each channel of 512: three of them, each of eight bytes.
+  for (const auto& [kind, channel, scales] :
+       {std::tuple{CommHookKind::quantization_pertensor, 0, 2},
+        std::tuple{CommHookKind::quantization_perchannel, 512, 6}}) {
+    const WrittenHook quantized = written(hook_of(kind));
+    CHECK(quantized.action<program::Observe>("find scale").channel == channel);
+    CHECK(quantized.action<program::Quantize>("quantize").channel == channel);
+    CHECK(quantized.action<program::Dequantize>("dequantize").channel == channel);
+    CHECK(quantized.buffer("scales").elements == scales);
+    CHECK(quantized.buffer("all scales").elements == 6 * scales);
+    CHECK(quantized.buffer("all codes").elements == 6 * quantized.buffer("codes").elements);
   }
   CommHook plugged = hook_of(CommHookKind::plugin);
   plugged.plugin = "sign";
-  CHECK(step_of(plugged, CommAction::plugin_before).code == "sign");
-  CHECK(step_of(plugged, CommAction::plugin_after).code == "sign");
-  CHECK(step_of(plugged, CommAction::plugin_reduce).code.empty());
+  const WrittenHook of_plugin = written(plugged);
+  for (const std::string_view label : {"plugin before", "plugin after"})
+    CHECK(of_plugin.memory.job.labels[at(of_plugin.action<program::Plugin>(label).code)] == "sign");
 }
 
-TEST_CASE("PowerSGD's steps say what is added to norms, and whether random numbers serve again",
+TEST_CASE("PowerSGD's tasks say what is added to norms, and whether random numbers serve again",
           "[model][comm_hook]") {
   const CommBucket bucket{{matrix_of({100, 10}), matrix_of({100})}, DType::fp32};
-  const auto steps_of = [&](const CommHook& hook, CommAction action) {
-    std::vector<CommStep> found;
-    for (const CommStep& step : comm_steps(hook, bucket, 2, 2, false, 0))
-      if (step.action == action) found.push_back(step);
-    REQUIRE(found.size() == 1);
-    return found.front();
+  const CommBucket uncompressed{{matrix_of({100})}, DType::fp32};
+  const auto epsilons = [&](const CommHook& hook) {
+    const WrittenHook written = written_hook(hook, bucket, {.ranks = 2});
+    return std::pair{written.action<program::Orthogonalize>("orthogonalize P").epsilon,
+                     written.action<program::Orthogonalize>("orthogonalize Q").epsilon};
   };
   CommHook hook = powersgd(1);
   hook.powersgd.orthogonalization_epsilon = 1e-8;
-  CHECK(steps_of(hook, CommAction::orthogonalize_p).factor == 1e-8);
-  CHECK(steps_of(hook, CommAction::orthogonalize_q).factor == 1e-8);
-  CHECK(steps_of(hook, CommAction::pack).keeps_random);
+  CHECK(epsilons(hook) == std::pair{1e-8, 1e-8});
+  // In the steady state Q starts as if it had just been drawn; with nothing compressed a seed is
+  // taken for it all the same.
+  for (const CommBucket& each : {bucket, uncompressed}) {
+    const WrittenHook warm = written_hook(hook, each, {.ranks = 2});
+    CHECK(warm.buffer("Q 0").start == program::Start::random);
+    CHECK(warm.buffer("Q").life == program::Life::job);
+    CHECK_FALSE(warm.task("pack uncompressed").then);
+  }
   hook.powersgd.warm_start = false;
-  CHECK_FALSE(steps_of(hook, CommAction::pack).keeps_random);
+  const WrittenHook cold = written_hook(hook, bucket, {.ranks = 2});
+  CHECK(cold.buffer("Q 0").start == program::Start::zeros);
+  CHECK(cold.buffer("Q").life == program::Life::step);
+  CHECK(cold.action<program::Draw>("draw Q").fresh);
+  CHECK_FALSE(cold.task("pack uncompressed").then);
+  const WrittenHook seeded = written_hook(hook, uncompressed, {.ranks = 2});
+  REQUIRE(seeded.task("pack uncompressed").then);
+  CHECK(std::get<program::Draw>(*seeded.task("pack uncompressed").then).fresh);
   // Batched PowerSGD adds nothing to its norms.
   hook.kind = CommHookKind::batched_powersgd;
-  CHECK(steps_of(hook, CommAction::orthogonalize_p).factor == 0);
-  CHECK(steps_of(hook, CommAction::orthogonalize_q).factor == 0);
+  CHECK(epsilons(hook) == std::pair{0.0, 0.0});
 }
 
-TEST_CASE("a bucket says which matrices its hook compresses", "[model][comm_hook]") {
+TEST_CASE("PowerSGD's tasks say which matrices it compresses", "[model][comm_hook]") {
   const CommBucket bucket{
       {matrix_of({100, 10}), matrix_of({100}), matrix_of({40, 50}), matrix_of({100, 10})},
       DType::fp32};
+  struct Compressed {
+    std::int32_t gradient;
+    std::int64_t rows, rank, columns;
+    bool operator==(const Compressed&) const = default;
+  };
+  const auto compressed = [&](const CommHook& hook) {
+    std::vector<Compressed> found;
+    for (const HookTask& task : hook_tasks(hook, bucket, {.ranks = 2}))
+      if (task.label == "P = M Q") {
+        const auto& product = std::get<program::Multiply>(task.action);
+        found.push_back({task.gradient, product.m, product.n, product.k});
+      }
+    return found;
+  };
+  using All = std::vector<Compressed>;
   // Those of equal shapes one after the other: the first and the last, then the third.
-  std::vector<std::int32_t> tensors;
-  for (const LowRank& matrix : low_rank_matrices(powersgd(2), bucket)) {
-    tensors.push_back(matrix.tensor);
-    CHECK(matrix.rank == 2);
-  }
-  CHECK(tensors == std::vector<std::int32_t>{0, 3, 2});
+  CHECK(compressed(powersgd(2)) == All{{0, 100, 2, 10}, {3, 100, 2, 10}, {2, 40, 2, 50}});
   // Batched: all 4100 elements, padded to 65 x 65.
-  const auto whole = low_rank_matrices(powersgd(2, CommHookKind::batched_powersgd), bucket);
-  REQUIRE(whole.size() == 1);
-  CHECK(whole[0].tensor == nobody);
-  CHECK(whole[0].rows == 65);
-  CHECK(whole[0].columns == 65);
-  CHECK(whole[0].rank == 2);
-  CHECK(low_rank_matrices(hook_of(CommHookKind::fp16_compress), bucket).empty());
+  CHECK(compressed(powersgd(2, CommHookKind::batched_powersgd)) == All{{nobody, 65, 2, 65}});
+  CHECK(compressed(hook_of(CommHookKind::fp16_compress)).empty());
 }
 
 TEST_CASE("hooks keep the same state if all their settings are the same", "[model][comm_hook]") {

@@ -10,6 +10,7 @@
 #include "model/parallel/policy/iteration.hpp"
 #include "model/program/fingerprint.hpp"
 #include "model/program/variants.hpp"
+#include "tests/model/parallel/hook_tasks.hpp"
 #include "tests/model/parallel/random_trainings.hpp"
 #include "tests/model/parallel/schedule_story.hpp"
 
@@ -67,7 +68,7 @@ bool is_sparse(const RandomStep& step, const program::ParameterGroup& bucket) {
 }
 
 /// What the comm hook does with a bucket.
-std::vector<CommStep> hook_steps(const RandomStep& step, const program::ParameterGroup& bucket) {
+std::vector<HookTask> tasks_of_hook(const RandomStep& step, const program::ParameterGroup& bucket) {
   const StepWorks& works = step.works;
   CommHook hook = step.training.comm_hook;
   if (before_zero_steps(step.training)) hook.kind = CommHookKind::allreduce;
@@ -75,8 +76,11 @@ std::vector<CommStep> hook_steps(const RandomStep& step, const program::Paramete
   seen.type = stored_type(works.gradients[at(bucket.parameters.front())].dtype);
   for (const std::int32_t index : bucket.parameters)
     seen.gradients.push_back(works.matrices[at(index)]);
-  return comm_steps(hook, seen, works.device.ranks, works.ranks_per_node.largest(),
-                    works.device.synchronous, step.training.iteration);
+  return hook_tasks(hook, seen,
+                    {.ranks = works.device.ranks,
+                     .ranks_per_node = works.ranks_per_node.largest(),
+                     .synchronous = works.device.synchronous,
+                     .iteration = step.training.iteration});
 }
 
 /// Is nothing of it sent, because no gradient reaches it?
@@ -116,10 +120,10 @@ Done expected_of(const RandomStep& step, std::int32_t index) {
             {{"", Message::sparse_values}, 1}};
   const bool hooked = !step.job.hook.empty() && !is_delayed(step, index);
   if (!hooked) return {{{"", Message::gradients}, 1}};
-  Done steps;
-  for (const CommStep& each : hook_steps(step, bucket))
-    ++steps[{std::string(name_of(each.action)), Message::gradients}];
-  return steps;
+  Done tasks;
+  for (const HookTask& each : tasks_of_hook(step, bucket))
+    ++tasks[{std::string(each.label), Message::gradients}];
+  return tasks;
 }
 
 }  // namespace
@@ -231,9 +235,9 @@ TEST_CASE("a bucket sends what its gradients are, or what its comm hook's step s
       const Parameter& first = step.workload.parameters[at(bucket.parameters.front())];
       const Work& work = rows.work_of(task);
       if (!task.hook_step.empty()) {
-        const std::vector<CommStep> steps = hook_steps(step, bucket);
-        REQUIRE(std::ranges::any_of(steps, [&](const CommStep& each) {
-          return name_of(each.action) == task.hook_step && each.payload == work.payload;
+        const std::vector<HookTask> tasks = tasks_of_hook(step, bucket);
+        REQUIRE(std::ranges::any_of(tasks, [&](const HookTask& each) {
+          return each.label == task.hook_step && each.work.payload == work.payload;
         }));
       } else if (work.message == Message::gradients) {
         REQUIRE(work.payload == bucket.size);

@@ -101,7 +101,7 @@ TEST_CASE("what ran aside is kept apart, and backward beside it",
     const std::string said =
         refused(with("  - {operation: copy in",
                      "  - {operation: " + name + ", traffic: 2 MB, aside: true, time: 1 us}"));
-    // As comm_steps.cpp has them.
+    // As the files of comm hooks have them.
     const std::set<Operation> of_hooks{
         Operation::divide,     Operation::cast,     Operation::correct,       Operation::pack,
         Operation::draw,       Operation::multiply, Operation::orthogonalize, Operation::quantize,

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "model/parallel/comm_hook.hpp"
+#include "model/parallel/hooks/comm_hooks.hpp"
 #include "model/parallel/user_hook.hpp"
 #include "scenarios/reader/explain/catalogue_list.hpp"
 #include "tools/report/records/all_fields.hpp"
@@ -111,8 +111,8 @@ Listing operations() {
 Listing hooks() {
   Listing listing{{{column("comm hook"), column("payload of a bucket (bytes)"),
                     column("collectives"), source}}};
-  for (const CommHookFacts& facts : comm_hook_facts())
-    listing.table.add({name_of(facts.kind), facts.payload, facts.collectives, facts.source});
+  for (const CommHookRow& hook : comm_hooks())
+    listing.table.add({hook.name, hook.payload, hook.collectives, hook.source});
   listing.below =
       "N elements of e bytes each, on W ranks; n x m: a compressed matrix, r its rank, U: "
       "elements that are not compressed.\n"
