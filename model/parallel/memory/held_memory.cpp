@@ -431,7 +431,6 @@ class UpdateMemory {
     }
     for (const Slice& each : actions.of(update.state)) {
       const Buffer& kept = job.buffers[each.buffer];
-      if (kept.index == nobody) continue;  // stands for state of which a job does not know the size
       if (!counts_first(is_there_, each.buffer)) continue;
       memory_.comes(0, each.buffer);
       state_ = state_ - kept.elements * size_of(kept.type);

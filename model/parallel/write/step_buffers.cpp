@@ -26,7 +26,6 @@ StepBuffers::StepBuffers(program::JobMemory& memory, const StepWorks& works)
       module_buffers_(works.buffers.size()),
       flat_buffers_(works.buffers.size()) {
   memory_.job.buffers.reserve(4 * works.parameters() + 64);
-  state_ = memory_.add("state", nobody, Holds::optimizer, DType::fp32, 1, Life::job, Start::zeros);
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(works.parameters()); ++i)
     weights_.push_back(memory_.add("w", i, Holds::parameter, type_of(i), elements_of(i), Life::job,
                                    Start::parameters));
@@ -199,7 +198,6 @@ program::Update StepBuffers::update(const std::vector<std::int32_t>& which,
     for (std::size_t k = 0; k < state_slices(works_.updates); ++k)
       state.push_back(kept_by_optimizer(each, k));
   }
-  if (state.empty()) state.push_back(state_);
   const program::Operands updated = memory_.list(parameters), by = memory_.list(gradients);
   return {.optimizer = runs_on_ranks(works_.updates) ? works_.updates : Optimizer::none,
           .parameters = updated,

@@ -81,7 +81,7 @@ class StepBuffers {
 
   program::JobMemory& memory_;
   const StepWorks& works_;
-  program::Slice state_, model_;
+  program::Slice model_;
   // [parameter]
   std::vector<program::Slice> weights_, gradients_, fresh_;
   std::vector<program::Slice> slots_;

@@ -22,6 +22,18 @@ void with_zero(drawn::Draw& draw, Training& training) {
   training.iteration = 0;
 }
 
+/// A comm hook updates the parameters of each bucket as soon as it is reduced.
+void with_updates_at_once(drawn::Draw& draw, Training& training) {
+  training.strategy = Strategy::bucketed;
+  training.buckets.clear();
+  training.bucket_caps.clear();
+  training.parameter_groups = 0;
+  training.bucket_cap = training.first_bucket_cap.emplace(draw.between(1, 10'000));
+  training.comm_hook = {};
+  training.comm_hook.kind = CommHookKind::optimizer_overlap;
+  training.iteration = 0;
+}
+
 }  // namespace
 
 TEST_CASE("every step is a job in which all that is read was written",
@@ -48,6 +60,20 @@ TEST_CASE("every step is a job in which all that is read was written",
   CHECK(of_owners > 10);
   CHECK(without_inputs > 10);
   CHECK(needed > dependencies / 2);
+}
+
+TEST_CASE("updates of several buckets at once wait for nothing of each other",
+          "[model][program][properties]") {
+  drawn::Draw draw(53);
+  int keeping_nothing = 0;
+  for (int round = 0; round < 200; ++round) {
+    const drawn::RandomStep step = drawn::random_step_of(draw, with_updates_at_once);
+    if (step.cluster.collectives_at_once == 1) continue;
+    CAPTURE(round, name_of(step.works.updates), text_of(step.job));
+    REQUIRE(written::wrong_in(step.job) == "");
+    keeping_nothing += state_slices(step.works.updates) == 0 ? 1 : 0;
+  }
+  CHECK(keeping_nothing > 10);
 }
 
 TEST_CASE("what is measured of a step is a job too: without communication, with pauses, repeated",
