@@ -11,22 +11,29 @@ namespace ddpsim {
 /// model/parallel/policy.
 enum class Strategy : std::uint8_t { none, naive, flat, overlap, bucketed };
 
+/// What a fit takes from a measured row of a strategy (sim/predict/fit.hpp).
+enum class Fits : std::uint8_t { nothing, computation, computation_and_calls, interference };
+
 struct StrategyFacts {
   Strategy strategy;
   std::string_view name;
   std::string_view meaning;  ///< for users
+  Fits fits = Fits::nothing;
 };
 /// In the order of Strategy.
 inline constexpr std::array strategy_facts{
-    StrategyFacts{Strategy::none, "none", "no communication: the compute-only bound"},
+    StrategyFacts{Strategy::none, "none", "no communication: the compute-only bound",
+                  Fits::computation},
     StrategyFacts{Strategy::naive, "naive",
                   "after the whole backward pass, an all-reduce and a division per parameter, one "
-                  "at a time"},
+                  "at a time",
+                  Fits::computation_and_calls},
     StrategyFacts{Strategy::flat, "flat",
                   "after the whole backward pass: concatenate, one all-reduce, divide, copy back"},
     StrategyFacts{Strategy::overlap, "overlap",
                   "each gradient hook all-reduces its parameter in place; after backward, wait and "
-                  "divide each"},
+                  "divide each",
+                  Fits::interference},
     StrategyFacts{Strategy::bucketed, "bucketed",
                   "DistributedDataParallel: hooks copy gradients into buckets, full buckets are "
                   "launched in order and copied back when done"},
@@ -40,6 +47,10 @@ inline constexpr auto all_strategies = [] {
 
 constexpr std::string_view name_of(Strategy strategy) {
   return strategy_facts[static_cast<std::size_t>(strategy)].name;
+}
+
+constexpr Fits fits_of(Strategy strategy) {
+  return strategy_facts[static_cast<std::size_t>(strategy)].fits;
 }
 
 constexpr std::optional<Strategy> strategy_named(std::string_view name) {

@@ -52,15 +52,6 @@ struct MeasuredRow {
   std::string place;  ///< "file:line:column", for errors
 };
 
-/// Does a row of this strategy say anything that a fit uses (sim/predict/fit.hpp)?
-constexpr bool fits_something(Strategy strategy) {
-  return strategy != Strategy::flat && strategy != Strategy::bucketed;
-}
-inline std::string no_fit_of(Strategy strategy) {
-  return "a row of " + std::string(name_of(strategy)) +
-         " fits nothing: name none or naive (computation), or overlap (interference)";
-}
-
 struct Measured {
   std::string source;
   std::vector<Strategy> calibrate_on{

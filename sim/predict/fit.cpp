@@ -25,9 +25,10 @@ struct FittedRow {
   std::shared_ptr<const PlannedStep> planned;
 };
 
-std::optional<FittedRow> first(std::span<const CalibrationRow> rows, Strategy strategy) {
+/// The first row of which that is fitted.
+std::optional<FittedRow> first(std::span<const CalibrationRow> rows, Fits what) {
   for (const CalibrationRow& row : rows)
-    if (row.row->strategy == strategy) return FittedRow(row);
+    if (fits_of(row.row->strategy) == what) return FittedRow(row);
   return std::nullopt;
 }
 
@@ -244,8 +245,8 @@ bool has_use(const MeasuredRow& row, bool beside_none) {
 Fit fit(std::span<const CalibrationRow> rows) {
   Fit fit;
   fit.rows = rows.size();
-  const std::optional<FittedRow> none = first(rows, Strategy::none);
-  const std::optional<FittedRow> naive = first(rows, Strategy::naive);
+  const std::optional<FittedRow> none = first(rows, Fits::computation);
+  const std::optional<FittedRow> naive = first(rows, Fits::computation_and_calls);
   const bool rest_is_known = naive && !none && gives_passes(*naive);
   if (naive && naive->row->communication && !rest_is_known) fit_call_overhead(*naive, fit);
   if (const std::optional<FittedRow>& row = none ? none : naive) {
@@ -263,7 +264,7 @@ Fit fit(std::span<const CalibrationRow> rows) {
         "the naive row wants {:.1f} us less per collective than the link's law or table: is the "
         "table's time that of a lone call, or does `communication` leave something out?",
         -in_us(fit.call_overhead)));
-  if (const auto overlap = first(rows, Strategy::overlap)) fit_interference(*overlap, fit);
+  if (const auto overlap = first(rows, Fits::interference)) fit_interference(*overlap, fit);
   return fit;
 }
 

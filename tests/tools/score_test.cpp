@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "model/parallel/strategy.hpp"
 #include "tests/tools/program.hpp"
 
 namespace ddpsim {
@@ -231,6 +232,19 @@ TEST_CASE("a tolerance that is no share is refused", "[tools][score]") {
     CHECK(outcome.out.empty());
     CHECK(outcome.err ==
           std::string("ddpsim: --tolerance ") + text + ": expected a share such as 5% or 0.05\n");
+  }
+}
+
+TEST_CASE("a strategy whose rows fit nothing is not calibrated on", "[tools][score]") {
+  for (const StrategyFacts& facts : strategy_facts) {
+    const std::string name(facts.name);
+    CAPTURE(name);
+    const Outcome outcome = ddpsim({"score", seed, "--calibrate-on", name});
+    const bool is_refused = outcome.err == "ddpsim: --calibrate-on " + name + ": a row of " + name +
+                                               " fits nothing: name none or naive (computation), "
+                                               "or overlap (interference)\n";
+    CHECK(is_refused == (facts.fits == Fits::nothing));
+    if (is_refused) CHECK(outcome.code == 2);
   }
 }
 

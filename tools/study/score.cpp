@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "model/base/statistics.hpp"
+#include "scenarios/reader/measured/measured_reader.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "scenarios/reader/text/input_error.hpp"
 #include "tools/study/carried_fit.hpp"
@@ -59,10 +61,10 @@ std::vector<Strategy> fitted_strategies(const std::string& list) {
     const auto strategy = strategy_named(name);
     if (!strategy)
       throw InputError(fmt::format(
-          "--calibrate-on {}: unknown strategy \"{}\"; known: none, naive, flat, overlap, bucketed",
-          list, name));
-    if (!fits_something(*strategy))
-      throw InputError(fmt::format("--calibrate-on {}: {}", list, no_fit_of(*strategy)));
+          "--calibrate-on {}: unknown strategy \"{}\"; known: {}", list, name,
+          fmt::join(strategy_facts | std::views::transform(&StrategyFacts::name), ", ")));
+    if (const std::string why = no_fit_of(*strategy); !why.empty())
+      throw InputError(fmt::format("--calibrate-on {}: {}", list, why));
     strategies.push_back(*strategy);
   }
   return strategies;

@@ -211,6 +211,17 @@ Value<std::vector<Strategy>> strategies_value() {
   return value;
 }
 
+std::string no_fit_of(Strategy strategy) {
+  if (fits_of(strategy) != Fits::nothing) return "";
+  std::vector<std::string_view> computation, interference;
+  for (const StrategyFacts& facts : strategy_facts)
+    if (facts.fits != Fits::nothing)
+      (facts.fits == Fits::interference ? interference : computation).push_back(facts.name);
+  return fmt::format("a row of {} fits nothing: name {} (computation), or {} (interference)",
+                     name_of(strategy), fmt::join(computation, " or "),
+                     fmt::join(interference, " or "));
+}
+
 namespace {
 
 /// Strategies of which a measured row can be fitted. Others are read all the same, and refused with
@@ -219,7 +230,7 @@ Value<std::vector<Strategy>> fitted_strategies_value() {
   Value<std::vector<Strategy>> value = strategies_value();
   std::erase_if(value.type.front().items.front().choices, [](const NamedChoice& choice) {
     return std::ranges::any_of(all_strategies, [&](Strategy strategy) {
-      return choice.name == name_of(strategy) && !fits_something(strategy);
+      return choice.name == name_of(strategy) && fits_of(strategy) == Fits::nothing;
     });
   });
   return value;
@@ -262,8 +273,8 @@ const Map<Measured>& measured_map() {
           .check([](Measured& measured, const YamlMap& entries) {
             if (measured.rows.empty()) entries.node().fail("expected at least one row");
             for (const Strategy strategy : measured.calibrate_on)
-              if (!fits_something(strategy))
-                entries.find("calibrate_on")->fail(no_fit_of(strategy));
+              if (const std::string why = no_fit_of(strategy); !why.empty())
+                entries.find("calibrate_on")->fail(why);
             if (!entries.find("calibrate_on"))
               measured.calibrate_on = usually_fitted(measured.rows);
           });

@@ -67,6 +67,20 @@ TEST_CASE("a fit finds the factors rows were made with", "[sim][calibrate]") {
   CHECK(found.notes.empty() == (truth.call_overhead < 100us));
 }
 
+TEST_CASE("a row is fitted if its strategy is said to fit something, and only then",
+          "[sim][calibrate]") {
+  const StepModel law = transformer();
+  const Fit truth = truth_of(1.7, 35us, 0.6);
+  for (const Strategy strategy : all_strategies) {
+    CAPTURE(name_of(strategy));
+    const Fit found = fitted(law, {measured(law, truth, strategy)});
+    CHECK((found.passes.forward != 1) == (fits_of(strategy) == Fits::computation ||
+                                          fits_of(strategy) == Fits::computation_and_calls));
+    CHECK((found.call_overhead != 0us) == (fits_of(strategy) == Fits::computation_and_calls));
+    CHECK((found.interference != 1) == (fits_of(strategy) == Fits::interference));
+  }
+}
+
 TEST_CASE("what was fitted predicts the rows it was fitted to", "[sim][calibrate]") {
   const StepModel law = transformer();
   const Fit truth = truth_of(1.3, 80us, 1.5);
