@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -62,10 +63,14 @@ Bytes size_of(const char* argument, PyObject* value) {
 
 std::optional<Strategy> strategy_given(const char* argument, PyObject* value) {
   if (value == Py_None) return std::nullopt;
-  constexpr const char* expected = "none, naive, flat, overlap or bucketed";
   std::optional<Strategy> strategy;
   if (PyUnicode_Check(value)) strategy = strategy_named(text_in(value));
-  if (!strategy) refuse(argument, value, expected);
+  if (!strategy)
+    refuse(
+        argument, value,
+        fmt::format("one of {}",
+                    fmt::join(strategy_facts | std::views::transform(&StrategyFacts::name), ", "))
+            .c_str());
   return strategy;
 }
 

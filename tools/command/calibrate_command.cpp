@@ -193,8 +193,8 @@ std::optional<CalibrateRequest> calibrate_request(const std::vector<std::string>
 std::vector<Training> trainings_of(const Scenario& scenario) {
   std::vector<Training> trainings{scenario.training};
   trainings.front().strategy = Strategy::none;
-  for (const Strategy strategy :
-       {Strategy::naive, Strategy::flat, Strategy::overlap, Strategy::bucketed}) {
+  for (const Strategy strategy : all_strategies) {
+    if (strategy == Strategy::none) continue;
     trainings.push_back(scenario.training);
     trainings.back().strategy = strategy;
   }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "model/parallel/strategy.hpp"
 #include "tools/picture/svg.hpp"
 
 namespace ddpsim {
@@ -411,14 +412,10 @@ std::string plot_picture(const Plot& plot) {
 }
 
 std::string ink_of_strategy(const std::string& name) {
-  constexpr std::array<std::array<std::string_view, 2>, 5> known{{{"none", "launch"},
-                                                                  {"naive", "forward"},
-                                                                  {"flat", "collective"},
-                                                                  {"overlap", "optimizer"},
-                                                                  {"bucketed", "hook"}}};
-  for (const auto& [strategy, ink] : known)
-    if (strategy == name) return std::string(ink);
-  return "";
+  const std::optional<Strategy> strategy = strategy_named(name);
+  if (!strategy) return "";
+  if (*strategy == Strategy::none) return "launch";
+  return std::string(inks[(static_cast<std::size_t>(*strategy) - 1) % inks.size()]);
 }
 
 bool is_half(const HeatMap& map) {

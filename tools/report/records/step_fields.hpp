@@ -3,8 +3,12 @@
 // The figures of a training step, each described once: tables, CSV, JSON and `ddpsim list results`
 // print them from here.
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
+#include <string_view>
 
+#include "model/parallel/strategy.hpp"
 #include "tools/report/records/cluster_fields.hpp"
 
 namespace ddpsim::fields {
@@ -26,10 +30,21 @@ inline constexpr Field set{.name = "set",
                            .hint = "The keys that --vary varies, with their values here."};
 
 // Whose figures they are.
+/// "How gradients are averaged: none, naive, flat, overlap or bucketed.", and zeros.
+inline constexpr auto meaning_of_strategy = [] {
+  std::array<char, 160> text{};
+  auto end = text.begin();
+  const auto add = [&](std::string_view part) { end = std::ranges::copy(part, end).out; };
+  add("How gradients are averaged: ");
+  for (std::size_t i = 0; i < strategy_facts.size(); ++i) {
+    if (i > 0) add(i + 1 < strategy_facts.size() ? ", " : " or ");
+    add(strategy_facts[i].name);
+  }
+  add(".");
+  return text;
+}();
 inline constexpr Field strategy =
-    text_field("strategy", "strategy",
-               "How gradients are averaged: none, naive, flat, overlap or bucketed.")
-        .with(most);
+    text_field("strategy", "strategy", meaning_of_strategy.data()).with(most);
 /// "bucketed, 1+25 MiB"
 inline constexpr Field result_label =
     text_field(
