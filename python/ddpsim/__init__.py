@@ -23,8 +23,8 @@ from ._errors import DeviceError, InputError, ProgramError
 if TYPE_CHECKING:
     from ._program import calibrate, import_profile, list_backends, validate
     from ._questions import (Study, explain, list_clusters, list_devices, list_hooks, list_links,
-                             list_models, list_results, load, run, schedule, schema, score, sweep,
-                             tune, vary)
+                             list_models, list_results, list_strategies, load, run, schedule,
+                             schema, score, sweep, tune, vary)
     from ._sources import Scenario
     from .results import Plan, Run, StrategyResult
 
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 __all__ = ['DeviceError', 'InputError', 'Plan', 'ProgramError', 'Run', 'Scenario',
            'StrategyResult', 'Study', 'calibrate', 'describe', 'explain', 'import_profile',
            'list_backends', 'list_clusters', 'list_devices', 'list_hooks', 'list_links',
-           'list_models', 'list_results', 'load', 'profile', 'run', 'schedule', 'schema', 'score',
-           'sweep', 'tune', 'validate', 'vary']
+           'list_models', 'list_results', 'list_strategies', 'load', 'profile', 'run', 'schedule',
+           'schema', 'score', 'sweep', 'tune', 'validate', 'vary']
 
 _CALLABLE = ('describe', 'profile')
 _PARTS = {'_program': ('calibrate', 'import_profile', 'list_backends', 'validate'),

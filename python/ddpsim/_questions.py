@@ -247,6 +247,11 @@ def list_clusters() -> results.Listing:
     return _listing('clusters')
 
 
+def list_strategies() -> results.Listing:
+    """How gradients can be averaged."""
+    return _listing('strategies')
+
+
 def list_hooks() -> results.Listing:
     """The comm hooks and gradient hooks there are."""
     return _listing('hooks')

@@ -172,7 +172,7 @@ def test_a_run_has_what_the_flags_of_the_command_write(program, scenarios, tmp_p
 
 
 def test_lists_are_those_of_the_program(program):
-    for kind in ('models', 'devices', 'links', 'clusters', 'hooks', 'results'):
+    for kind in ('models', 'devices', 'links', 'clusters', 'strategies', 'hooks', 'results'):
         listing = getattr(ddpsim, 'list_' + kind)()
         assert listing.rows() == printed(program, 'list', kind)
         assert len(listing) == len(listing.names()) > 0

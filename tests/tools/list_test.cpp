@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "model/parallel/strategy.hpp"
 #include "tests/tools/program.hpp"
 
 namespace ddpsim {
@@ -63,9 +64,25 @@ TEST_CASE("list shows hooks and backends", "[tools][list]") {
   CHECK(names_in("backends", "backend") == std::set<std::string>{"gloo", "nccl", "threads"});
 }
 
+TEST_CASE("list shows the strategies with what each does", "[tools][list]") {
+  std::map<std::string, std::string> meanings;
+  for (const Json& row : ddpsim({"list", "strategies", "--json", "-"}).json())
+    meanings[row.at("strategy")] = row.at("meaning");
+  CHECK(meanings.size() == all_strategies.size());
+  CHECK_THAT(meanings["none"], Catch::StartsWith("no communication"));
+  CHECK_THAT(meanings["bucketed"], Catch::StartsWith("DistributedDataParallel"));
+  for (const auto& [name, meaning] : meanings) {
+    CAPTURE(name);
+    CHECK(strategy_named(name));
+    // What the key says of it too, over several lines.
+    const std::string first_words = meaning.substr(0, 30);
+    CHECK_THAT(ddpsim({"explain", "training.strategy"}).out, Catch::Contains(first_words));
+  }
+}
+
 TEST_CASE("every list prints a table with a line for each of its names", "[tools][list]") {
-  for (const char* kind :
-       {"models", "devices", "links", "clusters", "hosts", "operations", "backends", "results"}) {
+  for (const char* kind : {"models", "devices", "links", "clusters", "hosts", "operations",
+                           "strategies", "backends", "results"}) {
     CAPTURE(kind);
     const Outcome table = ddpsim({"list", kind});
     CHECK(table.code == 0);
@@ -218,14 +235,14 @@ TEST_CASE("an unknown list is refused with the nearest", "[tools][list]") {
   CHECK(outcome.out.empty());
   CHECK(outcome.err ==
         "ddpsim: unknown list \"modles\"; did you mean \"models\"?; known: models, devices, links, "
-        "clusters, hosts, operations, hooks, backends, results\n");
+        "clusters, hosts, operations, strategies, hooks, backends, results\n");
   for (const std::vector<std::string>& wrong :
        {std::vector<std::string>{"list"}, {"list", "models", "devices"}}) {
     const Outcome refused = ddpsim(wrong);
     CHECK(refused.code == 2);
     CHECK(refused.err ==
-          "ddpsim: list needs one of: models, devices, links, clusters, hosts, operations, hooks, "
-          "backends, results\n");
+          "ddpsim: list needs one of: models, devices, links, clusters, hosts, operations, "
+          "strategies, hooks, backends, results\n");
   }
 }
 

@@ -129,8 +129,8 @@ const std::vector<Command>& commands() {
       {"backends", "what can run schedules for real here, and what is missing", backends_command},
       {"doctor", "what can be done on this machine, and how evenly it computes", doctor_command},
       {"list",
-       "what the catalogue holds: models, devices, links, clusters, hooks, backends; what results "
-       "mean",
+       "what the catalogue holds: models, devices, links, clusters; strategies, hooks, backends; "
+       "what results mean",
        list_command},
       {"explain", "what a key of a scenario, or a word of the tables, means", explain_command},
       {"schema", "the JSON Schema of a scenario or profile, for editors", schema_command},

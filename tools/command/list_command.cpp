@@ -14,13 +14,17 @@
 namespace ddpsim {
 namespace {
 
+const std::vector<std::string> list_names{"models",   "devices",    "links",      "clusters",
+                                          "hosts",    "operations", "strategies", "hooks",
+                                          "backends", "results"};
+
 const Usage list_usage{
-    "ddpsim list [flags] models|devices|links|clusters|hosts|operations|hooks|backends|results",
+    fmt::format("ddpsim list [flags] {}", fmt::join(list_names, "|")),
     "Prints what the catalogue holds, with the source of its figures. Every entry "
     "can also be written inline\n"
     "in a scenario, or in a file of its own; `base: NAME` starts from an entry. "
-    "`results` says what the values\n"
-    "in our JSON and CSV mean.",
+    "`strategies` says how gradients\n"
+    "can be averaged, and `results` what the values in our JSON and CSV mean.",
     "ddpsim list devices"};
 
 constexpr Field column(std::string_view heading) {
@@ -67,9 +71,7 @@ int list_command(const std::vector<std::string>& arguments) {
   CommonOptions options;
   if (!parse(arguments, list_usage, Flag::json | Flag::tables, {}, options)) return exit_done;
   if (options.files.size() != 1)
-    throw InputError(
-        "list needs one of: models, devices, links, clusters, hosts, operations, hooks, backends, "
-        "results");
+    throw InputError(fmt::format("list needs one of: {}", fmt::join(list_names, ", ")));
   const std::optional<Listing> listing =
       options.files[0] == "backends" ? backend_list() : listing_of(options.files[0]);
   if (listing) {
@@ -78,13 +80,10 @@ int list_command(const std::vector<std::string>& arguments) {
       note("ddpsim: left out of this list: {}", problem);
     return listing->left_out.empty() ? exit_done : exit_input;
   }
-  const std::string guess =
-      nearest(options.files[0], {"models", "devices", "links", "clusters", "hosts", "operations",
-                                 "hooks", "backends", "results"});
-  throw InputError(fmt::format(
-      "unknown list \"{}\"{}; known: models, devices, links, clusters, hosts, operations, hooks, "
-      "backends, results",
-      options.files[0], guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
+  const std::string guess = nearest(options.files[0], list_names);
+  throw InputError(fmt::format("unknown list \"{}\"{}; known: {}", options.files[0],
+                               guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess),
+                               fmt::join(list_names, ", ")));
 }
 
 }  // namespace ddpsim

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/parallel/hooks/comm_hooks.hpp"
+#include "model/parallel/strategy.hpp"
 #include "model/parallel/user_hook.hpp"
 #include "scenarios/reader/explain/catalogue_list.hpp"
 #include "tools/report/records/all_fields.hpp"
@@ -128,6 +129,12 @@ Listing hooks() {
   return listing;
 }
 
+Listing strategies() {
+  Listing listing{{{column("strategy"), column("meaning").with(Look{}.to_the_left())}}};
+  for (const StrategyFacts& facts : strategy_facts) listing.table.add({facts.name, facts.meaning});
+  return listing;
+}
+
 std::string_view in_words(Better better) {
   switch (better) {
     case Better::low:
@@ -174,8 +181,9 @@ struct ListingKind {
   Listing (*list)();
 };
 constexpr ListingKind kinds[]{
-    {"models", models}, {"devices", devices},       {"links", links}, {"clusters", clusters},
-    {"hosts", hosts},   {"operations", operations}, {"hooks", hooks}, {"results", results}};
+    {"models", models},         {"devices", devices}, {"links", links},
+    {"clusters", clusters},     {"hosts", hosts},     {"operations", operations},
+    {"strategies", strategies}, {"hooks", hooks},     {"results", results}};
 
 }  // namespace
 

@@ -20,9 +20,9 @@ struct Listing {
   Page page() const;
 };
 
-/// What a catalogue's kind holds ("models", "devices", "links", "clusters"), "hooks", or "results":
-/// what the values of our JSON and CSV mean. None for any other word. Throws InputError where the
-/// catalogue cannot be read.
+/// What a catalogue's kind holds ("models", "devices", "links", "clusters"), "strategies", "hooks",
+/// or "results": what the values of our JSON and CSV mean. None for any other word. Throws
+/// InputError where the catalogue cannot be read.
 std::optional<Listing> listing_of(std::string_view kind);
 
 }  // namespace ddpsim
