@@ -20,6 +20,20 @@ std::uint64_t digest(const std::vector<float>& values) {
   return hash;
 }
 
+/// [parameter] By the digests of all ranks' gradients.
+std::vector<bool> differs_between_ranks(Backend& backend,
+                                        const std::vector<std::uint64_t>& digests) {
+  std::vector<bool> differs(digests.size());
+  const auto mine = std::as_bytes(std::span(digests));
+  for (const auto& theirs : backend.gather(mine))
+    for (std::size_t p = 0; p < digests.size(); ++p) {
+      const std::size_t at = p * sizeof(std::uint64_t);
+      differs[p] = differs[p] || theirs.size() != mine.size() ||
+                   std::memcmp(theirs.data() + at, mine.data() + at, sizeof(std::uint64_t)) != 0;
+    }
+  return differs;
+}
+
 /// Element by element, over all ranks.
 std::vector<double> largest_of_all(Backend& backend, std::vector<double> values) {
   for (const auto& theirs : backend.gather(std::as_bytes(std::span(values))))
@@ -116,16 +130,16 @@ GradientCheck check_gradients(Backend& backend, const Workload& workload,
     worst.push_back(std::isnan(most) ? std::numeric_limits<double>::max() : most);
   }
   GradientCheck check;
-  for (const auto& theirs : backend.gather(std::as_bytes(std::span(digests))))
-    check.identical = check.identical && theirs.size() == digests.size() * sizeof(std::uint64_t) &&
-                      std::memcmp(theirs.data(), digests.data(), theirs.size()) == 0;
-  check.identical = !any_rank(backend, !check.identical);
-  worst = largest_of_all(backend, std::move(worst));
   check.kept = expected.kept;
-  if (expected.kept != Kept::mean) return check;
+  const std::vector<bool> differs = differs_between_ranks(backend, digests);
+  check.identical = std::ranges::count(differs, true) == 0;
+  worst = largest_of_all(backend, std::move(worst));
+  if (check.kept == Kept::mean) check.worst = std::ranges::max(worst);
   for (std::size_t p = 0; p < worst.size(); ++p) {
-    check.worst = std::max(check.worst, worst[p]);
-    if (worst[p] > 1 && check.first_wrong.empty()) check.first_wrong = workload.parameters[p].name;
+    const bool is_wrong = check.identical ? check.kept == Kept::mean && worst[p] > 1
+                                          : check.kept != Kept::nothing && differs[p];
+    if (!is_wrong) continue;
+    if (check.wrong++ == 0) check.first_wrong = workload.parameters[p].name;
   }
   return check;
 }

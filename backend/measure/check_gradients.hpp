@@ -25,11 +25,15 @@ enum class Kept : std::uint8_t {
 
 /// How the gradients after a step compare to it.
 struct GradientCheck {
-  bool identical = true;    ///< on all ranks, to the bit
-  double worst = 0;         ///< largest |gradient - mean| over its tolerance; above 1 is wrong
-  std::string first_wrong;  ///< name of the first parameter that is; empty: none
-  Kept kept = Kept::mean;   ///< only with `mean` they are compared with it
-  bool good() const { return (identical || kept == Kept::nothing) && first_wrong.empty(); }
+  bool identical = true;   ///< on all ranks, to the bit
+  double worst = 0;        ///< largest |gradient - mean| over its tolerance; above 1 is wrong
+  Kept kept = Kept::mean;  ///< only with `mean` they are compared with it
+  /// Parameters whose gradients differ between ranks, where some do and none may; else those whose
+  /// gradients are too far from the mean.
+  int wrong = 0;
+  std::string first_wrong;  ///< name of the first of those; empty: none
+
+  bool good() const { return wrong == 0; }
 };
 
 /// What the gradients are to be compared with after a step.

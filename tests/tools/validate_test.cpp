@@ -87,6 +87,8 @@ void check_validation(const Json& json, int ranks) {
     CHECK(measured.at("spread").at("step_low_ms") <= measured.at("spread").at("step_high_ms"));
     CHECK(each.at("gradients").at("identical") == true);
     CHECK(each.at("gradients").at("worst_over_tolerance") <= 1);
+    CHECK(each.at("gradients").at("wrong") == 0);
+    CHECK(each.at("gradients").at("first_wrong").is_null());
   }
 }
 
@@ -221,6 +223,31 @@ TEST_CASE("validate runs comm hooks and other trainings in turns", "[tools][vali
   CHECK(bytes(8) == bytes(6));
   CHECK_THAT(content_of(log),
              Catch::Contains("\"bucketed, 4+16 KiB, comm_hook: fp16_compress, no_sync: true\""));
+}
+
+TEST_CASE("validate says how many gradients are wrong, how, and which comes first",
+          "[tools][validate]") {
+  Validation validation;
+  validation.scenario.workload.parameters.resize(6);
+  for (const Strategy strategy : {Strategy::none, Strategy::naive, Strategy::flat}) {
+    validation.steps.emplace_back().measured.training.strategy = strategy;
+    validation.steps.back().gradients.worst = 0.25;
+  }
+  CHECK_THAT(gradients_text(validation), Catch::StartsWith("gradients: identical on all ranks") &&
+                                             Catch::Contains("is 0.25 of what rounding allows"));
+  GradientCheck& check = validation.steps.back().gradients;
+  check.wrong = 2;
+  check.first_wrong = "fc1.weight";
+  check.worst = 31.4159;
+  CHECK(gradients_text(validation) ==
+        "gradients WRONG under flat: 2 of 6 differ from the mean by up to 31.4 times what rounding "
+        "allows; the first is that of fc1.weight\n");
+  check.identical = false;
+  CHECK(gradients_text(validation) ==
+        "gradients WRONG under flat: 2 of 6 differ between ranks; the first is that of "
+        "fc1.weight\n");
+  check.wrong = 1;
+  CHECK_THAT(gradients_text(validation), Catch::Contains("1 of 6 differs between ranks; "));
 }
 
 TEST_CASE("validate varies nothing but how gradients are averaged", "[tools][validate]") {

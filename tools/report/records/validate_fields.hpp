@@ -112,6 +112,13 @@ inline constexpr Field compared_with_mean =
     flag_field("compared_with_mean",
                "Whether gradients were compared with the mean: some comm hooks drop a part "
                "of each gradient.");
+inline constexpr Field wrong =
+    count_field("wrong", "wrong",
+                "How many gradients differ between ranks, where some do and none may; else how "
+                "many differ from the mean by more than rounding allows.",
+                Better::low);
+inline constexpr Field first_wrong = text_field(
+    "first_wrong", "first wrong", "The parameter of the first of them; nothing where none is.");
 inline constexpr Field overflows =
     count_field("overflows", "overflows",
                 "How many numbers in gradients, of all ranks and steps, are beyond the range of "
@@ -212,6 +219,8 @@ inline constexpr std::array of_validate{&format,
                                         &identical,
                                         &worst_over_tolerance,
                                         &compared_with_mean,
+                                        &wrong,
+                                        &first_wrong,
                                         &overflows,
                                         &unsteady,
                                         &waited_for,

@@ -67,6 +67,9 @@ Record gradients_record(const ValidatedStep& step) {
   record.add(fields::identical, step.gradients.identical)
       .add(fields::worst_over_tolerance, step.gradients.worst)
       .add(fields::compared_with_mean, step.gradients.kept == Kept::mean)
+      .add(fields::wrong, step.gradients.wrong)
+      .add(fields::first_wrong,
+           step.gradients.wrong == 0 ? FieldValue() : FieldValue(step.gradients.first_wrong))
       .add(fields::overflows, step.overflows);
   return record;
 }

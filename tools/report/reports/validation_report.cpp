@@ -147,18 +147,23 @@ std::string overflows_text(const Validation& validation) {
   return text;
 }
 
+}  // namespace
+
 std::string gradients_text(const Validation& validation) {
   double worst = 0;
   for (const ValidatedStep& step : validation.steps) {
     worst = std::max(worst, step.gradients.worst);
     if (step.gradients.good()) continue;
     const std::string label = label_of(step);
-    return step.gradients.identical || step.gradients.kept == Kept::nothing
-               ? fmt::format(
-                     "gradients WRONG under {}: {} differs from the mean by {:.3g} times "
-                     "what rounding allows\n",
-                     label, step.gradients.first_wrong, step.gradients.worst)
-               : fmt::format("gradients WRONG under {}: they differ between ranks\n", label);
+    const int wrong = step.gradients.wrong;
+    return fmt::format("gradients WRONG under {}: {} of {} {} {}; the first is that of {}\n", label,
+                       wrong, validation.scenario.workload.parameters.size(),
+                       wrong == 1 ? "differs" : "differ",
+                       step.gradients.identical
+                           ? fmt::format("from the mean by up to {:.3g} times what rounding allows",
+                                         step.gradients.worst)
+                           : "between ranks",
+                       step.gradients.first_wrong);
   }
   const std::string text = fmt::format(
       "gradients: identical on all ranks to the bit under every strategy, "
@@ -167,8 +172,6 @@ std::string gradients_text(const Validation& validation) {
       worst);
   return text + exceptions_text(validation);
 }
-
-}  // namespace
 
 std::string label_of(const ValidatedStep& step) {
   Training training = step.measured.training;

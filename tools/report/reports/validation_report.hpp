@@ -11,6 +11,10 @@ namespace ddpsim {
 /// Both sides for people: steps, streams, where the difference comes from, buckets, pictures.
 Page validation_page(const Validation& validation);
 
+/// Whether gradients are right: of the first strategy under which they are not, how many are wrong
+/// and which comes first; else how near they come to the mean.
+std::string gradients_text(const Validation& validation);
+
 /// Steps predicted and measured, a row for each strategy and what varies: what `--csv` writes.
 Table validation_rows(const Validation& validation);
 
