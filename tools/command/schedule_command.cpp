@@ -21,12 +21,11 @@ namespace {
 
 const Usage schedule_usage{
     "ddpsim schedule [flags] SCENARIO",
-    "Prints the order DDP's own gradient hooks fire in, each bucket with its contents, and what "
-    "the "
-    "step consists of,\n"
-    "for the scenario's `training.strategy`. Times are predicted: `host` is when the hook fires, "
-    "`gradient` when the\n"
-    "gradient is ready on the device, both from the start of the step. Hooks of your own are in "
+    "Prints the order in which the gradient hooks of the scenario's `training.strategy` fire, if "
+    "it has any, each bucket\n"
+    "with its contents, and what the step consists of. Times are predicted: `host` is when the "
+    "hook fires, `gradient` when\n"
+    "the gradient is ready on the device, both from the start of the step. Hooks of your own: "
     "`ddpsim run --hooks-log`.\n"
     "--csv has the buckets. Calibrated like `ddpsim run`.",
     "ddpsim schedule scenarios/examples/first.yaml --set training.strategy=bucketed"};

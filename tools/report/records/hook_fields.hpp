@@ -15,7 +15,9 @@ inline constexpr Field source =
 inline constexpr Field position =
     count_field("position", "position", "The place in the firing order of the step, from 0.");
 inline constexpr Field hook =
-    text_field("hook", "hook", "The kind of hook; ddp for what DDP itself registers.");
+    text_field("hook", "hook",
+               "The kind of hook of your own; ddp for one that the strategy registers: "
+               "DistributedDataParallel's, or under overlap your loop's.");
 inline constexpr Field parameter =
     text_field("parameter", "parameter", "The parameter whose gradient the hook fired for.");
 inline constexpr Field layer = text_field("layer", "layer", "The layer it belongs to.");
