@@ -17,7 +17,9 @@ struct WorkloadGradients {
   std::vector<std::string> names;
   std::vector<GradientInfo> gradients;
 
-  std::vector<int> arrival;  ///< parameter indices in the order their hooks fire
+  /// Parameter indices in the order in which their hooks fire; unused ones come last. Buckets are
+  /// assigned by it. StrategyTasks::gradient_ready says when it is called in this order too.
+  std::vector<int> arrival;
 
   std::size_t parameters() const { return gradients.size(); }
 };

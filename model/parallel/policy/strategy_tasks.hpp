@@ -8,7 +8,8 @@ namespace ddpsim {
 
 /// What a strategy adds to a step. An object serves one step; the builder calls it in the order of
 /// the host's walk through the step. To implement another strategy, derive in a file of its own,
-/// and add a row to Strategy (strategy.hpp) and to make_strategy (docs/architecture.md has one).
+/// and add a row to Strategy (strategy.hpp), a declaration below and a case to make_strategy.
+/// docs/architecture.md has a whole strategy as an example.
 class StrategyTasks {
  public:
   virtual ~StrategyTasks() = default;
@@ -28,7 +29,9 @@ class StrategyTasks {
   /// Adds what comes between forward and backward, in every micro-batch that communicates.
   virtual void before_backward(StepBuilder&) {}
   /// Adds what follows once a gradient is complete in its place, in a micro-batch that
-  /// communicates.
+  /// communicates. Called once for each gradient that is used, when the kernel that completes it
+  /// has been added: in the order of StepWorks::arrival, unless that was given and is not the
+  /// kernels', or hooks of the user's on several gradients hold some back (order/hook_groups.hpp).
   virtual void gradient_ready(StepBuilder&, std::int32_t /*parameter*/) {}
   /// Adds what comes after the last gradient, in every micro-batch that communicates.
   virtual void after_backward(StepBuilder&) {}

@@ -27,7 +27,7 @@ struct StepBuilder {
   program::CompleteGradients complete;  ///< for those
 
   bool synced = false;                  ///< the micro-batch being written communicates
-  std::vector<std::int32_t> bucket_of;  ///< [parameter]
+  std::vector<std::int32_t> bucket_of;  ///< [parameter]; nobody: it is in no bucket
   std::vector<std::int32_t> gradient;   ///< [bucket] task that put its latest gradient in place
   std::vector<std::int32_t> launched;   ///< [bucket] task that has its latest result
   bool updates_in_backward = false;     ///< parameters may change meanwhile
