@@ -99,6 +99,9 @@ void check_not_simulated_only(const program::Job& job, const Training& training)
 }  // namespace
 
 void check_for_ranks(const program::Job& job, const Training& training, const Workload& workload) {
+  if (training.strategy == Strategy::fsdp)
+    throw std::invalid_argument(
+        "strategy fsdp is simulated only: for real, take it out of compare");
   check_not_simulated_only(job, training);
   check_sparse_hooks(training, workload);
   check_sparse_buckets(job);

@@ -9,7 +9,7 @@ namespace ddpsim {
 
 /// How replicas are kept in step. What a strategy adds to a step is in a file of its name in
 /// model/parallel/policy.
-enum class Strategy : std::uint8_t { none, naive, flat, overlap, bucketed };
+enum class Strategy : std::uint8_t { none, naive, flat, overlap, bucketed, fsdp };
 
 /// What a fit takes from a measured row of a strategy (sim/predict/fit.hpp).
 enum class Fits : std::uint8_t { nothing, computation, computation_and_calls, interference };
@@ -37,6 +37,10 @@ inline constexpr std::array strategy_facts{
     StrategyFacts{Strategy::bucketed, "bucketed",
                   "DistributedDataParallel: hooks copy gradients into buckets, full buckets are "
                   "launched in order and copied back when done"},
+    StrategyFacts{
+        Strategy::fsdp, "fsdp",
+        "PyTorch 2's fully_shard: each rank keeps a part of every parameter; a unit's are "
+        "gathered before its passes, and its gradients reduce-scattered behind them"},
 };
 
 inline constexpr auto all_strategies = [] {
@@ -44,6 +48,10 @@ inline constexpr auto all_strategies = [] {
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = strategy_facts[i].strategy;
   return all;
 }();
+
+/// Those under which every rank keeps all parameters.
+inline constexpr std::array replicating_strategies{Strategy::none, Strategy::naive, Strategy::flat,
+                                                   Strategy::overlap, Strategy::bucketed};
 
 constexpr std::string_view name_of(Strategy strategy) {
   return strategy_facts[static_cast<std::size_t>(strategy)].name;

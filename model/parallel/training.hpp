@@ -139,11 +139,29 @@ struct FlatSettings {
   bool flat_views = false;
 };
 
+/// `fsdp`.
+struct FsdpSettings {
+  /// Parameters of each call of fully_shard but the root's, in the order of the modules. None: the
+  /// blocks, as find_units has them.
+  std::vector<std::vector<std::int32_t>> units;
+  /// none: that of all units but the root's.
+  std::optional<bool> reshard_after_forward;
+  /// set_reduce_scatter_max_input_buffers
+  int reduce_scatter_max_input_buffers = 1;
+  /// set_separate_reduce_scatter_group
+  bool separate_reduce_scatter_group = false;
+};
+
 /// How a step is trained: everything that shapes its job besides the workload and the cluster. A
 /// strategy looks at what is common and at settings of its own (model/parallel/policy); those of
 /// the others stay beside them, for a scenario compares, tunes and scores several with one
 /// `training:`.
-struct Training : BucketSettings, DdpSettings, WrapperSettings, OverlapSettings, FlatSettings {
+struct Training : BucketSettings,
+                  DdpSettings,
+                  WrapperSettings,
+                  OverlapSettings,
+                  FlatSettings,
+                  FsdpSettings {
   Strategy strategy = Strategy::bucketed;
   PyTorch pytorch = PyTorch::v2_13;
   Input input = Input::ready;

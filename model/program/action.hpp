@@ -97,6 +97,21 @@ struct Pack {
   std::int16_t mean_over = static_cast<std::int16_t>(nobody);  ///< as of Scale
   bool zeros_behind = false;                                   ///< what `from` leaves of `to`
 };
+/// Tensors into parts of them all, as torch's chunk_cat: each of `from` is cut into `parts` pieces
+/// as long as its place, of which the last ones may be shorter or empty. `to` is as many equal
+/// parts, of which the first has `places`, and the k-th has the k-th pieces there; zeros lie where
+/// a piece is shorter. Casts where types differ.
+struct Chunk {
+  Slice to{};
+  Operands places{}, from{};
+  std::int32_t parts = 1;
+};
+/// The other way round, as torch's split_with_sizes_copy.
+struct Unchunk {
+  Operands to{}, places{};
+  Slice from{};
+  std::int32_t parts = 1;
+};
 /// to = left right, of m x k and k x n; one of the two may be transposed.
 struct Multiply {
   Slice to{}, left{}, right{};
@@ -219,9 +234,9 @@ struct Receive {
 };
 
 using Action = std::variant<Wait, Meet, Pause, Call, Chunked, Compute, Scale, Fill, Combine, Cast,
-                            TakeRows, AddRows, Pack, Multiply, Orthogonalize, Draw, Observe,
-                            Quantize, Dequantize, Select, Spread, Clip, Noise, Plugin, Touch,
-                            Update, Move, Collective, Send, Receive>;
+                            TakeRows, AddRows, Pack, Chunk, Unchunk, Multiply, Orthogonalize, Draw,
+                            Observe, Quantize, Dequantize, Select, Spread, Clip, Noise, Plugin,
+                            Touch, Update, Move, Collective, Send, Receive>;
 
 /// The kind of the action in one word; a collective's is which one: "all_reduce".
 std::string_view name_of(const Action& action);

@@ -401,6 +401,10 @@ class IndexChecker {
       for (const Operands& operands : ranges_of(deed.action))
         if (std::uint64_t{operands.begin} + operands.count > actions.slices.size())
           refuse("operands beyond the list of slices");
+      if (const auto* chunk = std::get_if<Chunk>(&deed.action))
+        check_chunks(actions, chunk->to, chunk->places, chunk->from, chunk->parts);
+      if (const auto* unchunk = std::get_if<Unchunk>(&deed.action))
+        check_chunks(actions, unchunk->from, unchunk->places, unchunk->to, unchunk->parts);
       if (const auto* plugin = std::get_if<Plugin>(&deed.action);
           plugin != nullptr && (plugin->code < 0 || at(plugin->code) >= job_.labels.size()))
         refuse("the user's code has a name that is none of the job's labels");
@@ -410,6 +414,23 @@ class IndexChecker {
       if (const auto* collective = std::get_if<Collective>(&deed.action))
         for (const Slice& slice : {collective->from, collective->to})
           if (slice.buffer == no_buffer) refuse("a collective has no input or no output");
+    }
+  }
+
+  /// Of parts of tensors: equal ones, each tensor's pieces at a place within the first, and as many
+  /// of them as it needs.
+  void check_chunks(const Actions& actions, const Slice& packed, const Operands& places,
+                    const Operands& tensors, std::int32_t parts) const {
+    if (parts < 1 || packed.count % parts != 0 || places.count != tensors.count)
+      refuse("tensors are cut into parts that are not equal, or not all have a place");
+    for (std::uint32_t i = 0; i < places.count; ++i) {
+      const Slice& place = actions.of(places)[i];
+      const std::int64_t length = actions.of(tensors)[i].count;
+      const bool within = place.buffer == packed.buffer && place.part_of == packed.part_of &&
+                          place.begin >= packed.begin && place.count >= 0 &&
+                          place.begin - packed.begin <= packed.count / parts - place.count;
+      if (!within || length > place.count * parts)
+        refuse("a tensor's pieces are not in the parts that it is cut into");
     }
   }
 
@@ -452,6 +473,8 @@ class IndexChecker {
     if (const auto* call = std::get_if<Call>(&action)) return {call->reads};
     if (const auto* compute = std::get_if<Compute>(&action)) return {compute->fills, compute->rows};
     if (const auto* pack = std::get_if<Pack>(&action)) return {pack->to, pack->from};
+    if (const auto* chunk = std::get_if<Chunk>(&action)) return {chunk->places, chunk->from};
+    if (const auto* unchunk = std::get_if<Unchunk>(&action)) return {unchunk->places, unchunk->to};
     if (const auto* clip = std::get_if<Clip>(&action)) return {clip->gradients};
     if (const auto* plugin = std::get_if<Plugin>(&action))
       return {plugin->complete, plugin->reads, plugin->writes};

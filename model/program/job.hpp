@@ -91,6 +91,7 @@ struct Hold {
 struct ParameterGroup {
   std::vector<std::int32_t> parameters;  ///< in the order they lie in it
   Bytes size;
+  std::string name{};  ///< of a unit, its module's; empty: a bucket, which has a number
 };
 
 /// Two tasks that people want to see together.

@@ -49,6 +49,14 @@ class Accessor {
     read(pack.from);
     write(pack.to);
   }
+  void operator()(const Chunk& chunk) {
+    read(chunk.from);
+    write(chunk.to);
+  }
+  void operator()(const Unchunk& unchunk) {
+    read(unchunk.from);
+    write(unchunk.to);
+  }
   void operator()(const Multiply& multiply) {
     read(multiply.left);
     read(multiply.right);

@@ -52,9 +52,9 @@ enum class Operation : std::uint8_t {
   // What jobs may hold, and no step of data-parallel training.
   all_to_all,
   send_receive,  ///< a message from one rank to another, at either end
+  unit_hook,     ///< the host's part of gathering, freeing and reducing a unit's parameters
 };
-inline constexpr std::size_t operation_count =
-    static_cast<std::size_t>(Operation::send_receive) + 1;
+inline constexpr std::size_t operation_count = static_cast<std::size_t>(Operation::unit_hook) + 1;
 
 namespace program {
 /// The pass a task belongs to when a step's length is divided into passes.
@@ -121,6 +121,7 @@ inline constexpr std::array<OperationTraits, operation_count> rows{{
     {"pause", K::host},
     {"all-to-all", K::collective},
     {"send/receive", K::collective},
+    {"unit hook", K::host},
 }};
 }  // namespace operation_table
 

@@ -30,6 +30,8 @@ class Renumber {
     change(pack.to, pack.from);
     change_communicator(pack.mean_over);
   }
+  void operator()(Chunk& chunk) const { change(chunk.to, chunk.places, chunk.from); }
+  void operator()(Unchunk& unchunk) const { change(unchunk.to, unchunk.places, unchunk.from); }
   void operator()(Multiply& multiply) const { change(multiply.to, multiply.left, multiply.right); }
   void operator()(Orthogonalize& orthogonalize) const { change(orthogonalize.matrix); }
   void operator()(Draw& draw) const { change(draw.to); }

@@ -138,6 +138,7 @@ std::string DrawnMap::list(const Form& form, const KeyDescription& key,
   if (form.items.size() == 1 && form.items[0].kind == Form::Kind::choice) {  // each at most once
     Words names;
     for (const NamedChoice& choice : form.items[0].choices) {
+      if (choice.name == "fsdp") continue;  // no draw takes it
       names.push_back(choice.name);
       if (draw_.chance(place + "?" + choice.name, 50)) add(choice.name);
     }

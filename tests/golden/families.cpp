@@ -1,6 +1,7 @@
 #include "tests/golden/families.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -66,13 +67,19 @@ void add_hooks(Families& all) {
   all.push_back({"hooks/own steps", pins, own_steps});
 }
 
-/// Each key of `training` and `cluster`, whatever its value.
+/// Keys of strategy fsdp, which no draw takes.
+const std::set<std::string> of_shards{"units", "reshard_after_forward",
+                                      "reduce_scatter_max_input_buffers",
+                                      "separate_reduce_scatter_group"};
+
+/// Each other key of `training` and `cluster`, whatever its value.
 void add_keys(Families& all) {
   for (const auto& [place, map] :
        {std::pair{"training", &training_keys()}, std::pair{"cluster", &cluster_keys()}})
     for (const KeyDescription& key : map->keys) {
       const std::string path = fmt::format("{}.{}", place, key.name);
       if (key.name == "source" || key.name == "calibration") continue;
+      if (of_shards.contains(key.name)) continue;
       Family family{"keys/" + path, {{path, ""}}};
       if (key.name == "buckets") family.more = named_buckets;
       if (key.name == "delay_all_reduce") family.more = delayed_parameters;

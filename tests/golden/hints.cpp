@@ -123,7 +123,11 @@ const Words parameters{R"("*")", R"("*weight")", R"("*bias")", R"("*1*")", R"("*
 const Words layers{R"("*")", R"("*1*")", R"("*0*")"};
 
 const Hints of_trainings{
-    {"training.strategy", {60}},
+    {"training.strategy", {60, {"none", "naive", "flat", "overlap", "bucketed"}}},
+    {"training.units", {0}},
+    {"training.reshard_after_forward", {0}},
+    {"training.reduce_scatter_max_input_buffers", {0}},
+    {"training.separate_reduce_scatter_group", {0}},
     {"training.pytorch", {35}},
     {"training.bucket_cap",
      {55, {"1 B", "300 kB", "1 MiB", "4 MiB", "10 MB", "25 MiB", "50 MiB", "160 MiB", "2 GiB"}}},

@@ -78,7 +78,8 @@ def file_line_and_reason_are_said():
             'model/program/task.hpp': '#pragma once\n\n#include <vector>\n'
                                        '#include "model/parallel/training.hpp"\n',
             'model/parallel/training.hpp': ''
-        }, 'model/program/task.hpp:4: includes "model/parallel/training.hpp": model/program sees only')
+        }, 'model/program/task.hpp:4: includes "model/parallel/training.hpp": '
+        'model/program sees only')
 
 
 def arrows_point_one_way():
@@ -163,12 +164,19 @@ def a_new_folder_has_to_say_where_it_stands():
 
 
 def exceptions_are_counted_and_only_shrink():
-    known = {'cmake/include_exceptions.txt': '# a remark\nmodel/program/user.cpp -> model/parallel\n'}
+    known = {
+        'cmake/include_exceptions.txt':
+            '# a remark\nmodel/program/user.cpp -> model/parallel\n'
+    }
     code, out, complaints = check({**arrow('model/program', 'model/parallel'), **known})
     expect(code == 0 and '1 known exceptions' in out and not complaints, code, out, complaints)
     # The same file may not use its exception for another room, and no other file may use it.
     expect_refused(
-        {**arrow('model/program', 'model/parallel'), **arrow('model/program', 'model/cost'), **known},
+        {
+            **arrow('model/program', 'model/parallel'),
+            **arrow('model/program', 'model/cost'),
+            **known
+        },
         'includes "model/cost/used.hpp"')
     # What is mended leaves the list.
     expect_refused({'model/program/user.cpp': '', **known},

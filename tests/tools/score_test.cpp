@@ -255,7 +255,7 @@ TEST_CASE("a strategy to calibrate on that is none is refused", "[tools][score]"
     CHECK(outcome.code == 2);
     CHECK(outcome.out.empty());
     CHECK(outcome.err == "ddpsim: --calibrate-on " + list + ": unknown strategy \"" + name +
-                             "\"; known: none, naive, flat, overlap, bucketed\n");
+                             "\"; known: none, naive, flat, overlap, bucketed, fsdp\n");
   };
   refused("naiv", "naiv");
   refused("naive,overlapp", "overlapp");

@@ -189,11 +189,11 @@ std::optional<CalibrateRequest> calibrate_request(const std::vector<std::string>
   return request;
 }
 
-/// Every strategy of a scenario; the first one does not communicate.
+/// Every strategy that ranks run; the first one does not communicate.
 std::vector<Training> trainings_of(const Scenario& scenario) {
   std::vector<Training> trainings{scenario.training};
   trainings.front().strategy = Strategy::none;
-  for (const Strategy strategy : all_strategies) {
+  for (const Strategy strategy : replicating_strategies) {
     if (strategy == Strategy::none) continue;
     trainings.push_back(scenario.training);
     trainings.back().strategy = strategy;

@@ -151,6 +151,11 @@ int tune_command(const std::vector<std::string>& arguments) {
   check_results(options, {{"--buckets", flags.buckets}}, {inputs, {}});
   options.prepend(settings_of(flags, options.files.front()));
   Scenario scenario = read_scenario(options.files.front(), options.set);
+  if (scenario.training.strategy == Strategy::fsdp)
+    throw InputError(fmt::format(
+        "{}: training.strategy is fsdp, which has units and no buckets, and tune chooses "
+        "buckets: write bucketed, or compare both by `ddpsim run`",
+        options.files.front()));
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
   Reports reports(options);
   const bool noted = !options.quiet || !options.json.empty() || reports.wanted();

@@ -219,6 +219,7 @@ class HostWriter {
       case Operation::pause:
       case Operation::all_to_all:
       case Operation::send_receive:
+      case Operation::unit_hook:
         break;
     }
     // What a hook does goes on until something else begins.

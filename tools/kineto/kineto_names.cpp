@@ -191,6 +191,7 @@ DeviceName device_name(const Scenario& scenario, const program::Job& job,
     case Operation::pause:
     case Operation::all_to_all:
     case Operation::send_receive:
+    case Operation::unit_hook:
       break;
   }
   return kernel(fmt::format("at::native::vectorized_elementwise_kernel<{}>", does));
@@ -246,6 +247,7 @@ std::string operator_name(const Scenario& scenario, const program::Job& job,
     case Operation::pause:
     case Operation::all_to_all:
     case Operation::send_receive:
+    case Operation::unit_hook:
       break;
   }
   return fmt::format("{}{}", kineto::aten, name_of(operation));

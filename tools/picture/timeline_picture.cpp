@@ -80,6 +80,7 @@ Paint paint_of(Operation operation) {
     case Operation::outside:
     case Operation::meet:
     case Operation::pause:
+    case Operation::unit_hook:
       break;
   }
   return Paint::launch;

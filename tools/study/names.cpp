@@ -113,11 +113,17 @@ std::string short_label(const std::vector<Setting>& settings) {
 
 namespace {
 
-/// "bucket 2"; of one parameter, its name.
+/// "bucket 2", or a unit's name.
+std::string name_of_group(const program::Job& job, std::int32_t group) {
+  const std::string& name = job.groups[at(group)].name;
+  return name.empty() ? fmt::format("bucket {}", group) : name;
+}
+
+/// The same; of a bucket of one parameter, that one's name.
 std::string group_label(const Workload& workload, const program::Job& job, std::int32_t group) {
   const std::vector<std::int32_t>& parameters = job.groups[at(group)].parameters;
-  return parameters.size() == 1 ? workload.parameters[at(parameters.front())].name
-                                : fmt::format("bucket {}", group);
+  const bool is_one = parameters.size() == 1 && job.groups[at(group)].name.empty();
+  return is_one ? workload.parameters[at(parameters.front())].name : name_of_group(job, group);
 }
 
 std::string hook_label(const Workload& workload, const UserHook& hook,
@@ -140,7 +146,7 @@ std::string task_label(const Scenario& scenario, const Step& step, const program
   const std::string operation(name_of(what));
   if (origin.label != 0)
     return fmt::format("{} of {}", job.labels[at(origin.label)],
-                       origin.parameter == nobody ? fmt::format("bucket {}", origin.group)
+                       origin.parameter == nobody ? name_of_group(job, origin.group)
                                                   : workload.parameters[at(origin.parameter)].name);
   if (origin.hook != nobody)
     return hook_label(workload, step.training.hooks[at(origin.hook)], origin);
@@ -153,6 +159,11 @@ std::string task_label(const Scenario& scenario, const Step& step, const program
              workload.layers[at(origin.layer)].backward[at(origin.kernel)].name;
     case Operation::optimizer:
       return fmt::format("optimizer {}", origin.kernel);
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+      if (origin.group != nobody && !job.groups[at(origin.group)].name.empty())
+        return fmt::format("{} {}", operation, group_label(workload, job, origin.group));
+      break;
     case Operation::all_reduce:
     case Operation::wait:
       if (origin.group != nobody)
@@ -171,8 +182,6 @@ std::string task_label(const Scenario& scenario, const Step& step, const program
     case Operation::copy_to_device:
     case Operation::gradient_hook:
     case Operation::module_hook:
-    case Operation::all_gather:
-    case Operation::reduce_scatter:
     case Operation::cast:
     case Operation::correct:
     case Operation::pack:
@@ -189,6 +198,7 @@ std::string task_label(const Scenario& scenario, const Step& step, const program
     case Operation::pause:
     case Operation::all_to_all:
     case Operation::send_receive:
+    case Operation::unit_hook:
       break;
   }
   if (origin.parameter != nobody)

@@ -19,6 +19,7 @@
 #include "backend/device/cpu/optimizer_update.hpp"
 #include "backend/device/cpu/piece_values.hpp"
 #include "backend/device_error.hpp"
+#include "backend/execute/chunks.hpp"
 #include "backend/execute/start_values.hpp"
 
 namespace ddpsim {
@@ -181,6 +182,20 @@ class CpuActions {
     }
   }
 
+  void operator()(const Chunk& chunk) {
+    execute::each_chunk(
+        at(chunk.to), chunk.to.begin, doing_.of(chunk.places), all(chunk.from), chunk.parts,
+        [this](const Piece& packed, const Piece& tensor) { scale(packed, tensor, 1, 0); },
+        [](const Piece& rest) { std::ranges::fill(rest.bytes(), std::byte{0}); });
+  }
+  void operator()(const Unchunk& unchunk) {
+    execute::each_chunk(
+        at(unchunk.from), unchunk.from.begin, doing_.of(unchunk.places), all(unchunk.to),
+        unchunk.parts,
+        [this](const Piece& packed, const Piece& tensor) { scale(tensor, packed, 1, 0); },
+        [](const Piece&) {});
+  }
+
   void operator()(const Multiply& action) {
     const InFull to(values_of(at(action.to))), left(values_of(at(action.left))),
         right(values_of(at(action.right)));
@@ -286,6 +301,11 @@ class CpuActions {
 
  private:
   Piece at(const Slice& slice) const { return doing_.memory.piece(slice); }
+  std::vector<Piece> all(const Operands& operands) const {
+    std::vector<Piece> pieces;
+    for (const Slice& each : doing_.of(operands)) pieces.push_back(at(each));
+    return pieces;
+  }
   /// Ranks of this rank's group; 0: no communicator.
   std::size_t members(std::int16_t communicator) const {
     return communicator == nobody ? 0 : doing_.memory.member(communicator).group->size();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/comm_hooks/quantization.hpp"
+#include "backend/execute/chunks.hpp"
 #include "backend/execute/start_values.hpp"
 
 namespace ddpsim {
@@ -99,6 +100,20 @@ class GpuActions {
   void operator()(const Cast& cast) {
     const Piece to = at(cast.to), from = at(cast.from);
     gpu_.convert(stream_, to.data, to.type, from.data, from.type, to.count);
+  }
+
+  void operator()(const Chunk& chunk) {
+    execute::each_chunk(
+        at(chunk.to), chunk.to.begin, doing_.of(chunk.places), all(chunk.from), chunk.parts,
+        [this](const Piece& packed, const Piece& tensor) { scale(packed, tensor, 1); },
+        [this](const Piece& rest) { gpu_.clear(stream_, rest.data, size_in_bytes(rest)); });
+  }
+  void operator()(const Unchunk& unchunk) {
+    execute::each_chunk(
+        at(unchunk.from), unchunk.from.begin, doing_.of(unchunk.places), all(unchunk.to),
+        unchunk.parts,
+        [this](const Piece& packed, const Piece& tensor) { scale(tensor, packed, 1); },
+        [](const Piece&) {});
   }
 
   /// Pieces that lie side by side on both ends go in one kernel; where PyTorch has more of them
@@ -201,6 +216,11 @@ class GpuActions {
 
  private:
   Piece at(const Slice& slice) const { return doing_.memory.piece(slice); }
+  std::vector<Piece> all(const Operands& operands) const {
+    std::vector<Piece> pieces;
+    for (const Slice& each : doing_.of(operands)) pieces.push_back(at(each));
+    return pieces;
+  }
   static Bytes size_in_bytes(const Piece& piece) { return piece.count * size_of(piece.type); }
 
   /// The factor, over the ranks of a group. Where this rank stands for all, it sums nothing: there

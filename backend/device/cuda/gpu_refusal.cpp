@@ -95,6 +95,8 @@ class Refusal {
         if (!is_gpu_number(type_of(each))) return no_number(each);
     return "";
   }
+  std::string operator()(const Chunk& chunk) const { return chunks(chunk.to, chunk.from); }
+  std::string operator()(const Unchunk& unchunk) const { return chunks(unchunk.from, unchunk.to); }
   std::string operator()(const Multiply& multiply) const {
     if (!is_matrix(multiply.m, multiply.n) || !is_matrix(multiply.m, multiply.k) ||
         !is_matrix(multiply.k, multiply.n) || multiply.to.count != multiply.m * multiply.n ||
@@ -171,6 +173,14 @@ class Refusal {
   static bool is_matrix(std::int64_t rows, std::int64_t columns) {
     return rows > 0 && columns > 0 && rows < longest_side && columns < longest_side &&
            columns <= most_values / rows;
+  }
+  std::string chunks(const Slice& packed, const Operands& tensors) const {
+    for (const Slice& each : slices(tensors)) {
+      if (type_of(each) == type_of(packed)) continue;
+      if (!is_gpu_number(type_of(each))) return no_number(each);
+      if (!is_gpu_number(type_of(packed))) return no_number(packed);
+    }
+    return "";
   }
   std::string no_number(const Slice& slice) const {
     return fmt::format("a GPU does not compute with {}", ddpsim::name_of(type_of(slice)));

@@ -284,7 +284,8 @@ class ProgramMemory {
     if (buffers_.modules().empty()) return;
     Bytes size;
     for (const Slice& slice : gradients)
-      if (!buffers_.is_held(buffers_.root(slice.buffer)))
+      if (const BufferId root = buffers_.root(slice.buffer);
+          !buffers_.is_held(root) && job_.buffers[root].life != Life::held)
         size += slice.count * size_of(job_.buffers[slice.buffer].type);
     const BufferId added = buffers_.add(Name::made, origin.layer, Holds::gradient, size);
     if (added == no_buffer) return;

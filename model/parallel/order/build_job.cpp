@@ -181,7 +181,7 @@ class Step {
   /// A gradient is complete. The first micro-batch's becomes `.grad` as it is; later ones are added
   /// to it.
   void gradient_ready(std::int32_t parameter) {
-    if (step_.writer.micro_batch > 0) accumulate(parameter);
+    if (step_.writer.micro_batch > 0 && strategy_.keeps_gradients(step_)) accumulate(parameter);
     if (step_.synced) strategy_.gradient_ready(step_, parameter);
   }
 
@@ -195,9 +195,21 @@ class Step {
 
   void optimizer() {
     const std::vector<KnownWork>& kernels = step_.works.optimizer;
-    for (std::size_t k = 0; k < kernels.size(); ++k)
-      step_.writer.kernel_task(Operation::optimizer, kernels[k], update(k),
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      const std::uint32_t work =
+          step_.shards == 1 ? step_.writer.number_of(kernels[k]) : of_shard(kernels[k]);
+      step_.writer.kernel_task(Operation::optimizer, work, update(k),
                                {.kernel = static_cast<std::int32_t>(k)});
+    }
+  }
+
+  /// The same launches, over this rank's part of what they go over.
+  std::uint32_t of_shard(KnownWork known) {
+    Work work = step_.works.table[known.number];
+    work.traffic = Bytes{work.traffic.count / step_.shards};
+    if (work.by_class) work.by_class->work = work.by_class->work / step_.shards;
+    if (work.known_time) *work.known_time = *work.known_time / step_.shards;
+    return step_.writer.number_of(work);
   }
 
   /// The first kernel of an optimizer that goes over all tensors stands for the whole of it.

@@ -22,6 +22,8 @@ std::unique_ptr<StrategyTasks> make_strategy(const Training& training) {
       return make_overlap();
     case Strategy::bucketed:
       return training.own_buckets() ? make_own_buckets() : make_bucketed();
+    case Strategy::fsdp:
+      return make_fsdp();
   }
   return nullptr;
 }

@@ -35,6 +35,8 @@ class StrategyTasks {
   virtual void gradient_ready(StepBuilder&, std::int32_t /*parameter*/) {}
   /// Adds what comes after the last gradient, in every micro-batch that communicates.
   virtual void after_backward(StepBuilder&) {}
+  /// Does a micro-batch find the gradients of those before it, and add to them?
+  virtual bool keeps_gradients(const StepBuilder&) const { return true; }
   /// Does an optimizer run behind the last micro-batch?
   virtual bool optimizer_follows(const StepBuilder&) const { return true; }
   /// Behind the optimizer.
@@ -50,5 +52,6 @@ std::unique_ptr<StrategyTasks> make_flat();
 std::unique_ptr<StrategyTasks> make_overlap();
 std::unique_ptr<StrategyTasks> make_bucketed();
 std::unique_ptr<StrategyTasks> make_own_buckets();
+std::unique_ptr<StrategyTasks> make_fsdp();
 
 }  // namespace ddpsim

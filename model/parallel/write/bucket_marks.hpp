@@ -29,8 +29,8 @@ struct BucketMark {
 /// Under buckets that are contiguous in the order of arrival the step is the same, but for the
 /// marked launch and wait: a bucket is launched behind the mark `filled` with which it and those
 /// before it are full, and waited for, one after the other, before the first of its gradients is
-/// taken; or, if none is taken, where the marked wait is. Where that is not so, the policy says in a
-/// phrase what else there is. It is held against a comparison of two steps in
+/// taken; or, if none is taken, where the marked wait is. Where that is not so, the policy says in
+/// a phrase what else there is. It is held against a comparison of two steps in
 /// tests/sim/tune/bucket_structure_test.cpp.
 class BucketMarks {
  public:

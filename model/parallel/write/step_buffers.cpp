@@ -76,13 +76,23 @@ Slice StepBuffers::put_together(const Bucket& bucket, std::int32_t index) {
   return whole;
 }
 
+void StepBuffers::shard(std::int32_t parameter, std::int64_t elements) {
+  shards_.resize(works_.parameters());
+  shard_gradients_.resize(works_.parameters());
+  Slice& weight = weights_[at(parameter)];
+  memory_.job.buffers[weight.buffer].elements = elements;
+  shards_[at(parameter)] = {weight.buffer, nowhere, 0, elements};
+  weight = memory_.add("full", parameter, Holds::parameter, type_of(parameter),
+                       elements_of(parameter), Life::held);
+}
+
 const Slice& StepBuffers::gradient_memory(std::vector<Slice>& of, const char* name,
                                           std::int32_t parameter) {
   Slice& slice = of[at(parameter)];
   if (slice.buffer == program::no_buffer)
-    slice =
-        memory_.add(name, parameter, Holds::gradient, type_of(parameter), elements_of(parameter),
-                    Life::step, is_sparse(parameter) ? Start::zeros : Start::undefined);
+    slice = memory_.add(name, parameter, Holds::gradient, type_of(parameter),
+                        elements_of(parameter), is_sharded(parameter) ? Life::held : Life::step,
+                        is_sparse(parameter) ? Start::zeros : Start::undefined);
   return slice;
 }
 
@@ -97,7 +107,7 @@ const Slice& StepBuffers::fresh(std::int32_t parameter) {
 }
 
 const Slice& StepBuffers::computed(std::int32_t parameter) {
-  return micro_batch_ == 0 ? where(parameter) : fresh(parameter);
+  return micro_batch_ == 0 || in_place_ ? where(parameter) : fresh(parameter);
 }
 
 std::vector<Slice> StepBuffers::slots(const Bucket& bucket) const {
@@ -107,6 +117,7 @@ std::vector<Slice> StepBuffers::slots(const Bucket& bucket) const {
 }
 
 Slice StepBuffers::gradient_now(std::int32_t parameter) {
+  if (is_sharded(parameter)) return shard_gradients_[at(parameter)];
   return sent_[at(parameter)] ? slots_[at(parameter)] : where(parameter);
 }
 
@@ -194,7 +205,7 @@ program::Update StepBuffers::update(const std::vector<std::int32_t>& which,
                                     const std::vector<Slice>& gradients) {
   std::vector<Slice> parameters, state;
   for (const std::int32_t each : which) {
-    parameters.push_back(weight(each));
+    parameters.push_back(is_sharded(each) ? shard_of(each) : weight(each));
     for (std::size_t k = 0; k < state_slices(works_.updates); ++k)
       state.push_back(kept_by_optimizer(each, k));
   }
@@ -211,7 +222,9 @@ Slice StepBuffers::kept_by_optimizer(std::int32_t parameter, std::size_t which) 
   Slice& slice = kept[at(parameter)];
   if (slice.buffer == program::no_buffer)
     slice = memory_.add(which == 0 ? "momentum" : "variance", parameter, Holds::optimizer,
-                        type_of(parameter), elements_of(parameter), Life::job, Start::zeros);
+                        type_of(parameter),
+                        is_sharded(parameter) ? shard_of(parameter).count : elements_of(parameter),
+                        Life::job, Start::zeros);
   return slice;
 }
 

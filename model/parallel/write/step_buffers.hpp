@@ -25,12 +25,26 @@ class StepBuffers {
   /// The parameters of a bucket that its hook updates or sends come to lie in one piece.
   program::Slice put_together(const Bucket& bucket, std::int32_t index);
 
+  /// The rank keeps a part of the parameter, of so many elements, instead of all of it; the whole
+  /// and its gradient are there for a while.
+  void shard(std::int32_t parameter, std::int64_t elements);
+  bool is_sharded(std::int32_t parameter) const {
+    return !shards_.empty() && shards_[at(parameter)].buffer != program::no_buffer;
+  }
+  const program::Slice& shard_of(std::int32_t parameter) const { return shards_[at(parameter)]; }
+  /// Where the optimizer finds the gradient of the rank's part.
+  void set_shard_gradient(std::int32_t parameter, const program::Slice& where) {
+    shard_gradients_[at(parameter)] = where;
+  }
+  DType type(std::int32_t parameter) const { return type_of(parameter); }
+  std::int64_t elements(std::int32_t parameter) const { return elements_of(parameter); }
+
   const program::Slice& weight(std::int32_t parameter) const { return weights_[at(parameter)]; }
   const std::vector<program::Slice>& weights() const { return weights_; }
   /// Where `.grad` lies.
   const program::Slice& where(std::int32_t parameter);
   /// Where the gradient of this micro-batch is computed: later ones are added to `.grad` from
-  /// elsewhere.
+  /// elsewhere, unless nothing is there any more.
   const program::Slice& computed(std::int32_t parameter);
   /// The gradient of a later micro-batch, until it is added to `.grad`.
   const program::Slice& fresh(std::int32_t parameter);
@@ -40,6 +54,8 @@ class StepBuffers {
   /// Where the gradient is that the optimizer would take now.
   program::Slice gradient_now(std::int32_t parameter);
 
+  /// No micro-batch finds gradients of one before.
+  void compute_in_place() { in_place_ = true; }
   /// What was put in a bucket in the micro-batch before, and not copied back, lies there from now
   /// on.
   void begin_micro_batch(std::int16_t number);
@@ -84,6 +100,7 @@ class StepBuffers {
   program::Slice model_;
   // [parameter]
   std::vector<program::Slice> weights_, gradients_, fresh_;
+  std::vector<program::Slice> shards_, shard_gradients_;  ///< empty: no parameter has a shard
   std::vector<program::Slice> slots_;
   std::vector<program::Slice> where_;
   std::vector<bool> sent_;                           ///< in this micro-batch
@@ -93,6 +110,7 @@ class StepBuffers {
   std::vector<program::Slice> buckets_;
   std::vector<program::Slice> module_buffers_, flat_buffers_;  ///< [group]
   std::int16_t micro_batch_ = 0;
+  bool in_place_ = false;  ///< every micro-batch computes gradients in one place
 };
 
 }  // namespace ddpsim

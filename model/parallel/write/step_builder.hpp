@@ -31,6 +31,7 @@ struct StepBuilder {
   std::vector<std::int32_t> gradient;   ///< [bucket] task that put its latest gradient in place
   std::vector<std::int32_t> launched;   ///< [bucket] task that has its latest result
   bool updates_in_backward = false;     ///< parameters may change meanwhile
+  std::int32_t shards = 1;  ///< the optimizer works on one of so many parts of parameters
 
   Bucket& bucket(std::int32_t index) { return buckets[at(index)]; }
   std::int32_t bucket_count() const { return static_cast<std::int32_t>(buckets.size()); }

@@ -49,6 +49,12 @@ std::string_view name_of(StepStream stream) {
       return "to host";
     case StepStream::to_device:
       return "to device";
+    case StepStream::copy_in:
+      return "copy in";
+    case StepStream::gather:
+      return "gather";
+    case StepStream::scatter:
+      return "scatter";
   }
   return "?";
 }
@@ -116,7 +122,16 @@ class StepWriter::Layout {
     std::vector<std::optional<std::uint32_t>> latest(job_.streams.size());  // that stands there
     std::vector<std::uint32_t> after;
     std::uint32_t begin = 0;
+    auto hold = writer_.holds_.begin();
+    const auto add_holds = [&](std::uint32_t before) {
+      for (; hold != writer_.holds_.end() && hold->before <= before; ++hold)
+        program.holds.push_back({.before = static_cast<std::uint32_t>(program.tasks.size()),
+                                 .buffer = hold->buffer,
+                                 .pool = number_of(hold->pool, 0),
+                                 .begins = hold->begins});
+    };
     for (std::uint32_t t = 0; t < tasks.size(); ++t) {
+      add_holds(t);
       const Written& task = tasks[t];
       const std::uint8_t stream = stream_of(task);
       const std::span waits_for{writer_.after_.data() + begin, task.after_end - begin};
@@ -155,6 +170,7 @@ class StepWriter::Layout {
         for (const std::uint32_t each : places.of(at(task.ready)))
           program.marks.push_back({program::Mark::Kind::ready, place, each});
     }
+    add_holds(static_cast<std::uint32_t>(tasks.size()));
     for (const auto& [first, last] : writer_.logged_)
       if (const auto from = places.of(at(first)), to = places.of(at(last));
           !from.empty() && !to.empty())
@@ -233,6 +249,7 @@ void StepWriter::add(Operation what, StepStream stream, std::uint32_t work,
         fmt::format("a step of more than {} tasks is beyond what is simulated: take fewer "
                     "layers, micro-batches or steps of a comm hook",
                     most_tasks));
+  has_shards_ = has_shards_ || stream >= StepStream::copy_in;
   Written& task = tasks_.emplace_back();
   task.work = work;
   task.after_end = static_cast<std::uint32_t>(after_.size());
@@ -308,7 +325,7 @@ std::int32_t StepWriter::send(const Sending& sending) {
   }
   made.communicator = communicator(work.communicator, work.group);
   queues_ = std::max<std::uint8_t>(queues_, work.communicator + 1);
-  add(work.operation, StepStream::communication, number_of(work), made, sending.of);
+  add(work.operation, sending.stream, number_of(work), made, sending.of);
   tasks_.back().ready = sending.ready;
   if (input != nobody) depend(input);
   if (sending.behind != nobody) depend(sending.behind);
@@ -435,6 +452,9 @@ void StepWriter::add_streams() {
       memory.job.streams.push_back({queue == 0 ? name : fmt::format("{} {}", name, queue), beside,
                                     halts, communicates ? lanes : std::uint8_t{1}});
   }
+  if (!has_shards_) return;
+  for (const StepStream stream : {StepStream::copy_in, StepStream::gather, StepStream::scatter})
+    memory.job.streams.push_back({std::string(name_of(stream)), true, false, std::uint8_t{1}});
 }
 
 /// Nobody prices what is done at no cost.

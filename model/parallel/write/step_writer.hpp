@@ -20,7 +20,19 @@ struct KnownWork {
 /// The streams of a step. What a comm hook computes once a collective has ended runs aside: on a
 /// stream of its own, or, of a device whose kernels run on the host thread, on the thread that
 /// communicates. Copies between a GPU's memory and the host's have a stream for each direction.
-enum class StepStream : std::uint8_t { host, compute, communication, aside, to_host, to_device };
+/// Shards are packed, gathered and scattered on streams of their own; a job has these if it uses
+/// them.
+enum class StepStream : std::uint8_t {
+  host,
+  compute,
+  communication,
+  aside,
+  to_host,
+  to_device,
+  copy_in,
+  gather,
+  scatter,
+};
 
 /// Writes a step as a job: what all ranks do, in the order in which hosts issue it. Ranks that do
 /// not do all of it have programs of their own, in which it is left out.
@@ -81,6 +93,10 @@ class StepWriter {
   /// Behind it this is done too, at no cost in a prediction; who waits for it waits for both.
   void follow(StepStream stream, const program::Action& action);
   void follow(const program::Action& action) { follow(tasks_.back().stream, action); }
+  /// Before the next task is issued a buffer of life `held` comes, out of the pool of a stream, or
+  /// goes. (A synchronous device has one pool.)
+  void comes(const program::Slice& buffer, StepStream pool) { hold(buffer, pool, true); }
+  void goes(const program::Slice& buffer, StepStream pool) { hold(buffer, pool, false); }
 
   /// All ranks in groups of so many next to each other (0: all), in a queue of their own.
   std::int16_t communicator(std::uint8_t queue, std::int32_t size);
@@ -89,6 +105,7 @@ class StepWriter {
   /// there before, and its result back behind it.
   /// Source: ProcessGroupGloo.cpp AsyncAllreduceCUDAWork (rule R38).
   struct Sending {
+    StepStream stream = StepStream::communication;
     Work work;                              ///< payload: each rank's input
     program::Collective what;               ///< without its communicator
     program::Origin of{};                   ///< of the collective
@@ -151,6 +168,12 @@ class StepWriter {
     std::int32_t ready = nobody;
     std::int32_t extra = nobody;  ///< index into extras_
   };
+  struct Held {
+    std::uint32_t before = 0;
+    program::BufferId buffer = program::no_buffer;
+    StepStream pool = StepStream::compute;
+    bool begins = false;
+  };
   struct Extra {
     StepStream stream = StepStream::host;
     program::Action action;
@@ -159,6 +182,10 @@ class StepWriter {
   class Layout;
 
   const std::vector<Work>& works() const { return memory.job.works; }
+  void hold(const program::Slice& buffer, StepStream pool, bool begins) {
+    holds_.push_back({static_cast<std::uint32_t>(tasks_.size()), buffer.buffer,
+                      device.synchronous ? StepStream::compute : pool, begins});
+  }
   bool finishes_bucket(std::size_t task) const;
   bool is_done_by(const Written& task, int rank) const {
     return task.owner == nobody || task.owner == rank;
@@ -179,6 +206,8 @@ class StepWriter {
   std::vector<Written> tasks_;
   std::vector<std::uint32_t> after_;
   std::vector<Extra> extras_;
+  std::vector<Held> holds_;
+  bool has_shards_ = false;  ///< streams for them
   std::vector<std::pair<std::int32_t, std::int32_t>> logged_;
   std::map<std::pair<std::uint8_t, std::int32_t>, std::int16_t> communicators_;
   std::uint8_t queues_ = 1;  ///< of collectives

@@ -13,6 +13,7 @@
 #include "scenarios/reader/format/map.hpp"
 #include "scenarios/reader/measured/measured_reader.hpp"
 #include "scenarios/reader/training/comm_hook_reader.hpp"
+#include "scenarios/reader/training/unit_reader.hpp"
 #include "scenarios/reader/training/user_hook_reader.hpp"
 
 namespace ddpsim {
@@ -399,6 +400,48 @@ void add_modes(Map<TrainingDraft>& map) {
       .excludes("iteration", {"phase"}, "iteration and phase exclude each other");
 }
 
+/// `auto`, or a truth value.
+Value<std::optional<bool>> reshard_value() {
+  return {
+      value::either({value::boolean().type,
+                     {value::word("auto", "of all units but the root's, as fully_shard does")}}),
+      [](const Yaml& given) -> std::optional<bool> {
+        if (given.is_word("auto")) return std::nullopt;
+        return given.boolean();
+      },
+      {}};
+}
+
+/// Of strategy fsdp, by PyTorch's names.
+void add_shards(Map<TrainingDraft>& map) {
+  map.key_read(
+         "units", {value::list({value::form(Form::Kind::text)}, 1)},
+         [](TrainingDraft& training, const Yaml& given) {
+           training.units = read_units(given, *training.workload);
+         },
+         {.meaning = "Strategy fsdp: the modules that fully_shard is called with, in that "
+                     "order: a name, with * for any text between two dots, makes a unit of "
+                     "each module named so; names with + between are one unit. The root takes "
+                     "what is left.",
+          .otherwise = "a unit for each block: what shares its name up to the first number",
+          .example = "[\"*\"]"})
+      .key("reshard_after_forward", reshard_value(), &TrainingDraft::reshard_after_forward,
+           {.meaning = "Strategy fsdp: whether a unit's parameters are freed behind its forward "
+                       "pass and gathered again for the backward pass.",
+            .unset = "auto",
+            .source = "torch.distributed.fsdp.fully_shard (rules F27-F29)"})
+      .key("reduce_scatter_max_input_buffers", value::whole(1, 64),
+           &TrainingDraft::reduce_scatter_max_input_buffers,
+           {.meaning = "Strategy fsdp: how many inputs of reduce-scatters are held at a time; the "
+                       "kernels wait for the oldest one before the next is packed.",
+            .source = "FSDPModule.set_reduce_scatter_max_input_buffers (rule F36)"})
+      .key("separate_reduce_scatter_group", value::boolean(),
+           &TrainingDraft::separate_reduce_scatter_group,
+           {.meaning = "Strategy fsdp: whether reduce-scatters have a communicator of their own "
+                       "beside that of all-gathers.",
+            .source = "FSDPModule.set_separate_reduce_scatter_group (rule F39)"});
+}
+
 /// Other releases are refused by the name of the one they behave like.
 Value<PyTorch> release_value() {
   auto release = value::one_of(
@@ -434,6 +477,7 @@ const Map<TrainingDraft>& training_map() {
               .source = "pytorch pull request 121640 (rule R12)"});
     add_buckets(all);
     add_modes(all);
+    add_shards(all);
     all.check(finish_training);
     return all;
   }();

@@ -14,8 +14,8 @@ const MapDescription& training_keys();
 Training read_training(const Yaml& given, const Workload& workload);
 
 /// Refuses settings that do not go together with each other, the workload or the cluster
-/// (model/parallel/policy/refusals.hpp): `read` is what was read of `scenario`. Throws InputError where the key
-/// in question stands.
+/// (model/parallel/policy/refusals.hpp): `read` is what was read of `scenario`. Throws InputError
+/// where the key in question stands.
 void check_training(const YamlMap& scenario, const Scenario& read);
 
 }  // namespace ddpsim

@@ -391,7 +391,8 @@ Job job_beside(std::chrono::milliseconds shorter = std::chrono::milliseconds{20}
 TEST_CASE("what is beside the programs is repeated until a rank has ended, equally often on all",
           "[backend][execute]") {
   const std::string backend = GENERATE("threads", "gloo");
-  // On a busy machine nothing beside them may end in a short pause, so the pause grows until it does.
+  // On a busy machine nothing beside them may end in a short pause, so the pause grows until it
+  // does.
   constexpr int too_short = 6;
   int code = too_short;
   for (std::chrono::milliseconds pause{20}; code == too_short && pause.count() < 5000; pause *= 4) {

@@ -316,7 +316,7 @@ TEST_CASE("a hook that asks for a gradient that is not ready is told which",
   CHECK(ending(job, "lost", training, &plugins).find(asked + "\"no.such\", which is none") !=
         std::string::npos);
   // Who asks first whether it is ready gets what has come, under any strategy.
-  for (const Strategy strategy : all_strategies)
+  for (const Strategy strategy : replicating_strategies)
     for (const bool view : {false, true}) {
       CAPTURE(name_of(strategy), view);
       Training any = training_of({}, strategy);

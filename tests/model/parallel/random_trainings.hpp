@@ -176,7 +176,7 @@ inline std::optional<DelayedAllReduce> random_delay(Draw& draw, int parameters) 
 inline Training random_training(Draw& draw, const Workload& workload) {
   Training training;
   const auto parameters = static_cast<int>(workload.parameters.size());
-  training.strategy = draw.one_in(2) ? Strategy::bucketed : draw.any_of(all_strategies);
+  training.strategy = draw.one_in(2) ? Strategy::bucketed : draw.any_of(replicating_strategies);
   training.bucket_cap = {draw.one_in(4) ? 1 : draw.between(1, 1'000'000)};
   training.first_bucket_cap = Bytes{draw.between(1, 400'000)};
   if (draw.one_in(3)) training.first_bucket_cap.reset();

@@ -93,7 +93,7 @@ TEST_CASE("two hooks on one layer's gradients take turns", "[model][user_hook_ta
 
 TEST_CASE("a hook fires in every micro-batch, on its gradient before it is added",
           "[model][user_hook_tasks]") {
-  for (const Strategy strategy : all_strategies)
+  for (const Strategy strategy : replicating_strategies)
     for (const bool no_sync : {false, true}) {
       CAPTURE(name_of(strategy), no_sync);
       Training training = with({on_gradients(UserHookKind::scale, {{0}, {1}, {2}})});

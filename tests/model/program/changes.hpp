@@ -102,6 +102,14 @@ inline void in_fields(program::Pack v, const Visit<program::Pack>& visit) {
   auto& [to, from, factor, mean_over, zeros_behind] = v;
   in_each(v, visit, to, from, factor, mean_over, zeros_behind);
 }
+inline void in_fields(program::Chunk v, const Visit<program::Chunk>& visit) {
+  auto& [to, places, from, parts] = v;
+  in_each(v, visit, to, places, from, parts);
+}
+inline void in_fields(program::Unchunk v, const Visit<program::Unchunk>& visit) {
+  auto& [to, places, from, parts] = v;
+  in_each(v, visit, to, places, from, parts);
+}
 inline void in_fields(program::Multiply v, const Visit<program::Multiply>& visit) {
   auto& [to, left, right, m, n, k, layout] = v;
   in_each(v, visit, to, left, right, m, n, k, layout);
@@ -203,8 +211,8 @@ inline void in_fields(program::Hold v, const Visit<program::Hold>& visit) {
   in_each(v, visit, before, buffer, pool, begins);
 }
 inline void in_fields(program::ParameterGroup v, const Visit<program::ParameterGroup>& visit) {
-  auto& [parameters, size] = v;
-  in_each(v, visit, parameters, size);
+  auto& [parameters, size, name] = v;
+  in_each(v, visit, parameters, size, name);
 }
 inline void in_fields(program::Mark v, const Visit<program::Mark>& visit) {
   auto& [kind, task, of] = v;

@@ -59,7 +59,8 @@ TEST_CASE("an operation is a kernel, a collective, a transfer or the host's own"
   CHECK(of_kind(Kind::transfer) == Operations{Operation::copy_to_host, Operation::copy_to_device});
   CHECK(of_kind(Kind::host) == Operations{Operation::hook, Operation::wait,
                                           Operation::search_unused, Operation::synchronize,
-                                          Operation::outside, Operation::meet, Operation::pause});
+                                          Operation::outside, Operation::meet, Operation::pause,
+                                          Operation::unit_hook});
   const Operations kernels{
       Operation::forward,       Operation::backward,      Operation::accumulate,
       Operation::copy_in,       Operation::concatenate,   Operation::divide,

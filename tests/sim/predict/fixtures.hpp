@@ -192,8 +192,12 @@ struct ScriptedJob {
         return static_cast<std::uint8_t>(3 + communicators);
       case StepStream::to_device:
         return static_cast<std::uint8_t>(4 + communicators);
+      case StepStream::copy_in:
+      case StepStream::gather:
+      case StepStream::scatter:
+        break;
     }
-    return 0;
+    throw std::logic_error("no script has shards");
   }
 
   void add_program(const Script& script) {

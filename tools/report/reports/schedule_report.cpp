@@ -35,7 +35,7 @@ std::vector<HookFiring> firings(const Step& step) {
     if (rank.is_part_of_another(task)) continue;
     const Operation operation = operation_of(rank.job, task);
     if (operation == Operation::backward || operation == Operation::accumulate) kernel = i;
-    if (operation != Operation::hook) continue;
+    if (operation != Operation::hook || rank.origin_of(task).parameter == nobody) continue;
     if (task.micro_batch != micro_batch) hooks.clear();
     micro_batch = task.micro_batch;
     const program::Origin& origin = rank.origin_of(task);

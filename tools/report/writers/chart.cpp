@@ -58,6 +58,7 @@ constexpr char letter_of(Operation operation) {
     case Operation::outside:
     case Operation::meet:
     case Operation::pause:
+    case Operation::unit_hook:
       return ' ';
   }
   return ' ';

@@ -1,0 +1,482 @@
+// PyTorch 2's fully_shard. Every rank keeps one of W equal parts of each parameter. A unit is the
+// parameters of one call; the root's are those that no other call took.
+//
+//     forward    before a unit's first kernel: pack the rank's parts (stream "copy in"), all-gather
+//                (stream "gather"), copy the whole parameters out (compute). Behind its last kernel
+//                they are freed, unless the unit is kept for the backward pass.
+//     backward   before its first kernel: likewise, unless it is whole; then the all-gather of the
+//                unit before it in the forward pass is issued, beside its kernels. Behind its last
+//                one: free the parameters, pack the gradients (compute), reduce-scatter (stream
+//                "scatter"). A unit whose inputs need no gradient does that when the backward pass
+//                has ended, and so does the root.
+//     optimizer  once all reduce-scatters have ended, on the rank's parts.
+//
+// All-gathers and reduce-scatters stand in one communicator, so one behind the other in the order
+// of issue. On a synchronous device the host waits for each.
+// Source: torch 2.13 distributed/fsdp/_fully_shard; rules F1-F70.
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "model/parallel/policy/fsdp_units.hpp"
+#include "model/parallel/policy/refusals.hpp"
+#include "model/parallel/policy/strategy_tasks.hpp"
+
+namespace ddpsim {
+namespace {
+
+using program::Operands;
+using program::Pass;
+using program::Slice;
+
+/// What a unit's hooks take of the host besides their kernels and collectives, in launches of a
+/// kernel, for so many parameters. Source: rule F65: 0.43, 0.06, 0.35 and 0.35 ms with 12
+/// parameters, on a machine where a launch took some 11 us.
+constexpr std::int32_t pre_forward_calls(std::size_t parameters) {
+  return 16 + 2 * static_cast<std::int32_t>(parameters);
+}
+constexpr std::int32_t post_forward_calls = 6;
+constexpr std::int32_t backward_calls(std::size_t parameters) {
+  return 8 + 2 * static_cast<std::int32_t>(parameters);
+}
+
+constexpr std::int64_t parts_of(std::int64_t rows, std::int64_t ranks) {
+  return (rows + ranks - 1) / ranks;
+}
+
+struct Unit {
+  std::vector<std::int32_t> parameters;  ///< in the order of registration
+  std::vector<std::int32_t> reduced;     ///< those that get a gradient
+  std::int32_t number = 0;
+  bool is_root = false, resharded = true;
+  bool is_late = false;             ///< its inputs need no gradient
+  std::size_t first = 0, last = 0;  ///< layers
+  DType type = DType::fp32;
+  Slice gathered, part, scattered, gradient, partial;  ///< `part`: this rank's of `gathered`
+  Operands places, scatter_places;                     ///< of parameters in the first part
+  Bytes size;                                          ///< of its parameters
+
+  // While a step is written:
+  bool is_whole = false;
+  std::int32_t gathering = nobody;  ///< the all-gather that is under way
+  bool had_pre_backward = false;
+};
+
+class Fsdp : public StrategyTasks {
+ public:
+  void plan(StepBuilder& step) override {
+    refuse(step);
+    ranks_ = step.writer.device.ranks;
+    step.shards = ranks_;
+    make_units(step);
+    for (Unit& unit : units_) lay_out(step, unit);
+    for (const Unit& unit : units_)
+      step.writer.memory.job.groups.push_back({unit.parameters, unit.size, name_of(step, unit)});
+    if (!keeps_gradients(step)) step.memory.compute_in_place();
+  }
+
+  bool keeps_gradients(const StepBuilder& step) const override { return step.training.no_sync; }
+
+  void before_forward(StepBuilder& step) override {
+    post_forward_.clear();
+    gate_ = step.writer.last_kernel;
+    last_copy_out_ = nobody;
+    for (Unit& unit : units_) {
+      unit.had_pre_backward = false;
+      if (unit.is_root) pre_forward(step, unit);
+    }
+  }
+
+  void before_layer(StepBuilder& step, Pass pass, std::size_t layer) override {
+    if (pass == Pass::forward) {
+      for (Unit& unit : units_)
+        if (!unit.is_root && unit.first == layer) pre_forward(step, unit);
+      return;
+    }
+    if (layer + 1 == step.works.layers.size())
+      for (Unit& unit : units_)
+        if (unit.is_root) pre_backward(step, unit);
+    for (Unit& unit : units_)
+      if (!unit.is_root && unit.last == layer) pre_backward(step, unit);
+    for (const auto& completed : step.works.layers[layer].completes)
+      for (const std::int32_t each : completed) gradient_comes(step, each);
+  }
+
+  void after_layer(StepBuilder& step, Pass pass, std::size_t layer) override {
+    const bool is_last = pass == Pass::forward ? layer + 1 == step.works.layers.size() : layer == 0;
+    for (Unit& unit : units_) {
+      if (unit.is_root) continue;
+      if (pass == Pass::forward && unit.last == layer) post_forward(step, unit);
+      if (pass == Pass::backward && unit.first == layer && !unit.is_late) post_backward(step, unit);
+    }
+    if (pass == Pass::backward && step.writer.micro_batch > 0 && keeps_gradients(step))
+      for (const auto& completed : step.works.layers[layer].completes)
+        for (const std::int32_t each : completed)  // it has been added to those before
+          step.writer.goes(step.memory.computed(each), StepStream::compute);
+    if (!is_last) return;
+    if (pass == Pass::forward)
+      end_forward(step);
+    else
+      end_backward(step);
+  }
+
+ private:
+  static void refuse(const StepBuilder& step) {
+    const auto check_not = [](bool wrong, std::string reason) {
+      if (wrong) check(Refusal{"training.strategy", std::move(reason), {}});
+    };
+    check_not(step.writer.device.through_host,
+              "fsdp is modelled where collectives run on the devices, not on the hosts: take "
+              "device.through_host out");
+    for (std::size_t i = 0; i < step.works.parameters(); ++i)
+      check_not(step.works.gradients[i].sparse,
+                fmt::format("the gradient of {} is sparse, and fully_shard takes dense ones: take "
+                            "the parameter's sparse: true out",
+                            step.works.names[i].substr(0, 200)));
+    check_not(step.works.clips_gradients,
+              "the norm of sharded gradients is not modelled: take workload.clip_gradients out");
+    check_not(!step.training.hooks.empty(),
+              "hooks of your own on sharded gradients are not modelled: take training.hooks out");
+    check_not(step.training.join.has_value(), "fully_shard has no join(): take training.join out");
+  }
+
+  /// "layers.3"; what the first parameters of all its modules share, for people.
+  static std::string name_of(const StepBuilder& step, const Unit& unit) {
+    if (unit.is_root) return "the root";
+    const std::string& first = step.works.names[at(unit.parameters.front())];
+    const std::string block = block_of(first);
+    return block.empty() ? first.substr(0, first.rfind('.')) : block;
+  }
+
+  void make_units(StepBuilder& step) {
+    std::vector<std::vector<std::int32_t>> given = step.training.units;
+    if (given.empty()) given = block_units(step.works.names);
+    std::vector<bool> taken(step.works.parameters(), false);
+    std::vector<Unit> others;
+    for (std::vector<std::int32_t>& each : given) {
+      Unit& unit = others.emplace_back();
+      unit.parameters = std::move(each);
+      for (const std::int32_t parameter : unit.parameters) taken[at(parameter)] = true;
+      find_layers(step, unit);
+    }
+    std::ranges::stable_sort(others, {}, &Unit::first);
+    Unit root;
+    root.is_root = true;
+    for (std::size_t i = 0; i < taken.size(); ++i)
+      if (!taken[i]) root.parameters.push_back(static_cast<std::int32_t>(i));
+    if (!root.parameters.empty()) units_.push_back(std::move(root));
+    for (Unit& unit : others) units_.push_back(std::move(unit));
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      Unit& unit = units_[u];
+      unit.number = static_cast<std::int32_t>(u);
+      unit.resharded = step.training.reshard_after_forward.value_or(!unit.is_root);
+      unit.is_late = unit.is_root || !any_gradient_before(step, unit.first);
+      unit.reduced = step.used(unit.parameters);
+    }
+  }
+
+  /// Without one the unit's inputs need no gradient.
+  static bool any_gradient_before(const StepBuilder& step, std::size_t layer) {
+    for (std::size_t l = 0; l < layer; ++l)
+      for (const auto& completed : step.works.layers[l].completes)
+        if (!completed.empty()) return true;
+    return false;
+  }
+
+  /// From the first layer that completes a gradient of it to the last one.
+  static void find_layers(const StepBuilder& step, Unit& unit) {
+    std::vector<bool> is_mine(step.works.parameters(), false);
+    for (const std::int32_t each : unit.parameters) is_mine[at(each)] = true;
+    std::optional<std::size_t> first;
+    for (std::size_t layer = 0; layer < step.works.layers.size(); ++layer)
+      for (const auto& completed : step.works.layers[layer].completes)
+        for (const std::int32_t each : completed)
+          if (is_mine[at(each)]) {
+            if (!first) first = layer;
+            unit.last = layer;
+          }
+    unit.first = first.value_or(0);
+  }
+
+  void lay_out(StepBuilder& step, Unit& unit) const {
+    program::JobMemory& memory = step.writer.memory;
+    unit.type = step.memory.type(unit.parameters.front());
+    std::vector<std::int64_t> lengths;
+    for (const std::int32_t each : unit.parameters) {
+      if (step.memory.type(each) != unit.type)
+        check(Refusal{
+            "training.units",
+            fmt::format("{} is {}, and {} in the same unit is {}: a unit of fully_shard "
+                        "has one type",
+                        step.works.names[at(each)], ddpsim::name_of(step.memory.type(each)),
+                        step.works.names[at(unit.parameters.front())], ddpsim::name_of(unit.type)),
+            {}});
+      const MatrixShape& shape = step.works.matrices[at(each)];
+      lengths.push_back(parts_of(shape.rows, ranks_) * shape.columns);
+      step.memory.shard(each, lengths.back());
+      unit.size += step.works.gradients[at(each)].size;
+    }
+    const std::int64_t length = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+    const std::int16_t all = step.writer.communicator(0, 0);
+    unit.gathered = memory.add("gathered", unit.number, program::Holds::gathered, unit.type,
+                               ranks_ * length, program::Life::held);
+    unit.part = {unit.gathered.buffer, all, 0, length};
+    unit.places = memory.list(places(unit.gathered, lengths));
+    if (unit.reduced.empty()) return;
+    std::vector<std::int64_t> reduced;
+    for (std::size_t i = 0; i < lengths.size(); ++i)
+      if (!step.unused(unit.parameters[i])) reduced.push_back(lengths[i]);
+    const std::int64_t sent = std::accumulate(reduced.begin(), reduced.end(), std::int64_t{0});
+    unit.scattered = memory.add("scattered", unit.number, program::Holds::scattered, unit.type,
+                                ranks_ * sent, program::Life::held);
+    unit.scatter_places = memory.list(places(unit.scattered, reduced));
+    unit.gradient = memory.add("shard", unit.number, program::Holds::gradient, unit.type, sent,
+                               program::Life::step);
+    if (step.training.micro_batches > 1 && !step.training.no_sync)
+      unit.partial = memory.add("part", unit.number, program::Holds::gradient, unit.type, sent,
+                                program::Life::step);
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < reduced.size(); ++i) {
+      step.memory.set_shard_gradient(unit.reduced[i],
+                                     {unit.gradient.buffer, program::nowhere, begin, reduced[i]});
+      begin += reduced[i];
+    }
+  }
+
+  static std::vector<Slice> places(const Slice& packed, const std::vector<std::int64_t>& lengths) {
+    std::vector<Slice> places;
+    std::int64_t begin = 0;
+    for (const std::int64_t each : lengths) {
+      places.push_back({packed.buffer, program::nowhere, begin, each});
+      begin += each;
+    }
+    return places;
+  }
+
+  // Forward.
+
+  void pre_forward(StepBuilder& step, Unit& unit) {
+    call_hook(step, unit, "pre-forward", pre_forward_calls(unit.parameters.size()));
+    if (unit.is_whole) return;
+    if (unit.gathering == nobody) all_gather(step, unit);
+    // F21, F22: the streams of gathers wait for the copy-out before, and its input is free then.
+    if (last_copy_out_ != nobody) gate_ = last_copy_out_;
+    let_go_of_gathered(step);
+    copy_out(step, unit);
+    gathered_ = &unit;
+  }
+
+  void post_forward(StepBuilder& step, Unit& unit) {
+    call_hook(step, unit, "post-forward", post_forward_calls);
+    post_forward_.push_back(&unit);
+    if (unit.resharded) free_parameters(step, unit);
+  }
+
+  void end_forward(StepBuilder& step) {
+    for (Unit& unit : units_)
+      if (unit.is_root) post_forward(step, unit);
+    if (last_copy_out_ != nobody) gate_ = last_copy_out_;
+    let_go_of_gathered(step);
+  }
+
+  void let_go_of_gathered(StepBuilder& step) {
+    if (gathered_ != nullptr) step.writer.goes(gathered_->gathered, StepStream::copy_in);
+    gathered_ = nullptr;
+  }
+
+  // Backward.
+
+  void pre_backward(StepBuilder& step, Unit& unit) {
+    if (std::exchange(unit.had_pre_backward, true)) return;
+    call_hook(step, unit, "pre-backward", backward_calls(unit.parameters.size()));
+    if (!unit.is_whole) {
+      if (unit.gathering == nobody) all_gather(step, unit);
+      copy_out(step, unit);
+      step.writer.goes(unit.gathered, StepStream::copy_in);
+      gate_ = last_copy_out_;
+    }
+    const auto found = std::ranges::find(post_forward_, &unit);
+    if (found == post_forward_.end() || found == post_forward_.begin()) return;
+    Unit& before = **std::prev(found);
+    if (!before.is_whole && before.gathering == nobody) all_gather(step, before);
+  }
+
+  void post_backward(StepBuilder& step, Unit& unit) {
+    call_hook(step, unit, "post-backward", backward_calls(unit.parameters.size()));
+    if (unit.is_whole) free_parameters(step, unit);
+    if (step.synced && !unit.reduced.empty()) reduce_scatter(step, unit);
+  }
+
+  /// The callback when the backward pass has ended.
+  void end_backward(StepBuilder& step) {
+    for (Unit& unit : units_)
+      if (unit.is_late) post_backward(step, unit);
+    if (last_scattered_ != nobody) step.writer.await(last_scattered_);
+    last_scattered_ = nobody;
+    scattering_.clear();
+    while (!inputs_.empty()) {
+      step.writer.goes(inputs_.front()->scattered, StepStream::compute);
+      inputs_.pop_front();
+    }
+  }
+
+  void gradient_comes(StepBuilder& step, std::int32_t parameter) {
+    step.writer.comes(step.memory.computed(parameter), StepStream::compute);
+  }
+
+  void reduce_scatter(StepBuilder& step, Unit& unit) {
+    StepWriter& writer = step.writer;
+    const auto most = static_cast<std::size_t>(step.training.reduce_scatter_max_input_buffers);
+    while (inputs_.size() >= most) {  // F36
+      writer.await(scattering_.front(), inputs_.front()->number);
+      writer.goes(inputs_.front()->scattered, StepStream::compute);
+      inputs_.pop_front();
+      scattering_.pop_front();
+    }
+    writer.comes(unit.scattered, StepStream::compute);
+    std::vector<Slice> gradients;
+    for (const std::int32_t each : unit.reduced) gradients.push_back(step.memory.where(each));
+    program::Chunk chunk;
+    chunk.to = unit.scattered;
+    chunk.places = unit.scatter_places;
+    chunk.from = writer.memory.list(gradients);
+    chunk.parts = ranks_;
+    const Bytes sent = unit.scattered.count * size_of(unit.type);
+    writer.kernel_task(Operation::pack, moving(Operation::pack, 2 * sent), chunk,
+                       origin_of(step, unit, "reduce-scatter copy-in"));
+    for (const Slice& each : gradients) writer.goes(each, StepStream::compute);
+    StepWriter::Sending sending;
+    sending.stream = stream(step, StepStream::scatter);
+    sending.work.operation = Operation::reduce_scatter;
+    sending.work.payload = sent;
+    sending.work.handed_over = true;
+    sending.work.communicator = step.training.separate_reduce_scatter_group ? 1 : 0;
+    sending.what.what = program::Collectives::reduce_scatter;
+    sending.what.reduction = program::Reduction::mean;
+    sending.what.from = unit.scattered;
+    const bool adds = writer.micro_batch > 0 && unit.partial.count > 0;
+    sending.what.to = adds ? unit.partial : unit.gradient;
+    sending.of.group = unit.number;
+    sending.input = sending.ready = writer.last_kernel;
+    last_scattered_ = writer.send(sending);
+    inputs_.push_back(&unit);
+    scattering_.push_back(last_scattered_);
+    if (writer.device.synchronous) writer.await(last_scattered_, unit.number);
+    if (adds) add_partial(step, unit);
+  }
+
+  /// What an earlier micro-batch left is added to, on the stream of the reduce-scatter.
+  void add_partial(StepBuilder& step, const Unit& unit) {
+    StepWriter& writer = step.writer;
+    const Bytes traffic = 3 * unit.gradient.count * size_of(unit.type);
+    const Work work = moving(Operation::accumulate, traffic);
+    const program::Combine sum{.to = unit.gradient, .left = unit.gradient, .right = unit.partial};
+    if (writer.device.synchronous)
+      return writer.kernel_task(Operation::accumulate, work, sum, {.group = unit.number});
+    writer.add(Operation::accumulate, StepStream::scatter, writer.number_of(work), sum,
+               {.group = unit.number});
+    writer.depend(last_scattered_);
+    last_scattered_ = writer.newest();
+  }
+
+  // Both.
+
+  /// F12, F13.
+  void all_gather(StepBuilder& step, Unit& unit) {
+    StepWriter& writer = step.writer;
+    writer.comes(unit.gathered, StepStream::copy_in);
+    std::vector<Slice> shards;
+    for (const std::int32_t each : unit.parameters) shards.push_back(step.memory.shard_of(each));
+    const Bytes part = unit.part.count * size_of(unit.type);
+    Work copy = moving(Operation::pack, 2 * part);
+    const Operands to = writer.memory.list({unit.part});
+    writer.add(Operation::pack, stream(step, StepStream::copy_in), writer.number_of(copy),
+               program::Pack{.to = to, .from = writer.memory.list(shards)},
+               origin_of(step, unit, "all-gather copy-in"));
+    if (gate_ != nobody) writer.depend(gate_);
+    StepWriter::Sending sending;
+    sending.stream = stream(step, StepStream::gather);
+    sending.work.operation = Operation::all_gather;
+    sending.work.message = Message::parameters;
+    sending.work.payload = part;
+    sending.work.handed_over = true;
+    sending.what.what = program::Collectives::all_gather;
+    sending.what.from = unit.part;
+    sending.what.to = unit.gathered;
+    sending.of.group = unit.number;
+    sending.input = sending.ready = writer.newest();
+    unit.gathering = writer.send(sending);
+    if (writer.device.synchronous) writer.await(unit.gathering, unit.number);
+  }
+
+  /// F15.
+  void copy_out(StepBuilder& step, Unit& unit) {
+    StepWriter& writer = step.writer;
+    std::vector<Slice> whole;
+    for (const std::int32_t each : unit.parameters) whole.push_back(step.memory.weight(each));
+    for (const Slice& each : whole) writer.comes(each, StepStream::compute);
+    program::Unchunk unchunk;
+    unchunk.to = writer.memory.list(whole);
+    unchunk.places = unit.places;
+    unchunk.from = unit.gathered;
+    unchunk.parts = ranks_;
+    Work work = moving(Operation::pack, 2 * unit.gathered.count * size_of(unit.type));
+    work.message = Message::parameters;
+    writer.kernel_task(Operation::pack, work, unchunk,
+                       origin_of(step, unit, "all-gather copy-out"));
+    writer.depend(unit.gathering);
+    unit.gathering = nobody;
+    unit.is_whole = true;
+    last_copy_out_ = writer.newest();
+  }
+
+  void free_parameters(StepBuilder& step, Unit& unit) {
+    for (const std::int32_t each : unit.parameters)
+      step.writer.goes(step.memory.weight(each), StepStream::compute);
+    unit.is_whole = false;
+  }
+
+  static StepStream stream(const StepBuilder& step, StepStream on_gpus) {
+    if (!step.writer.device.synchronous) return on_gpus;
+    return on_gpus == StepStream::copy_in ? StepStream::host : StepStream::communication;
+  }
+
+  static program::Origin origin_of(StepBuilder& step, const Unit& unit, std::string_view label) {
+    program::Origin origin;
+    origin.group = unit.number;
+    origin.label = step.writer.memory.label(label);
+    return origin;
+  }
+
+  static void call_hook(StepBuilder& step, const Unit& unit, std::string_view label,
+                        std::int32_t calls) {
+    Work work;
+    work.operation = Operation::unit_hook;
+    work.launches = calls;
+    step.writer.host_task(Operation::unit_hook, work,
+                          program::Call{.what = program::Call::What::hook},
+                          origin_of(step, unit, label));
+  }
+
+  int ranks_ = 1;
+  std::vector<Unit> units_;          ///< the root's first, if it has parameters
+  std::vector<Unit*> post_forward_;  ///< in the order in which their forward passes ended
+  std::int32_t gate_ = nobody;       ///< the task that the next copy-in waits for
+  std::int32_t last_copy_out_ = nobody;
+  Unit* gathered_ = nullptr;  ///< whose gathered parameters are still held in forward
+  std::deque<Unit*> inputs_;  ///< of reduce-scatters, still held
+  std::deque<std::int32_t> scattering_;
+  std::int32_t last_scattered_ = nobody;
+};
+
+}  // namespace
+
+std::unique_ptr<StrategyTasks> make_fsdp() {
+  return std::make_unique<Fsdp>();
+}
+
+}  // namespace ddpsim

@@ -1,0 +1,34 @@
+#include "model/parallel/policy/fsdp_units.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace ddpsim {
+
+std::string block_of(const std::string& name) {
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    const bool is_number =
+        end > begin && std::all_of(name.begin() + static_cast<std::ptrdiff_t>(begin),
+                                   name.begin() + static_cast<std::ptrdiff_t>(end),
+                                   [](char each) { return each >= '0' && each <= '9'; });
+    if (is_number) return name.substr(0, end);
+    begin = end + 1;
+  }
+  return "";
+}
+
+std::vector<std::vector<std::int32_t>> block_units(std::span<const std::string> names) {
+  std::vector<std::vector<std::int32_t>> units;
+  std::map<std::string, std::size_t> numbers;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string block = block_of(names[i]);
+    if (block.empty()) continue;
+    const auto [found, is_new] = numbers.try_emplace(block, units.size());
+    if (is_new) units.emplace_back();
+    units[found->second].push_back(static_cast<std::int32_t>(i));
+  }
+  return units;
+}
+
+}  // namespace ddpsim

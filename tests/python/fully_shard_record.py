@@ -1,0 +1,81 @@
+"""What fully_shard of the installed torch sends, of ranks of which this process is one.
+
+Nothing is sent: the process group is torch's fake one. What counts is which collectives are issued,
+in which order, of which unit and of how many bytes."""
+import contextlib
+
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp._fully_shard import _fsdp_param_group as groups
+from torch.testing._internal.distributed.fake_pg import FakeStore
+from torch.utils._python_dispatch import TorchDispatchMode
+
+KINDS = {'c10d._allgather_base_.default': 'all-gather',
+         'c10d._reduce_scatter_base_.default': 'reduce-scatter'}
+
+
+@contextlib.contextmanager
+def ranks(count):
+    """This process is rank 0 of so many."""
+    dist.init_process_group('fake', rank=0, world_size=count, store=FakeStore())
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+class Recorder(TorchDispatchMode):
+    """(kind, unit, bytes of the full buffer) of every collective. A unit is named by its module;
+    the root's is ''."""
+
+    def __init__(self):
+        super().__init__()
+        self.sent, self.units = [], []
+
+    def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
+        kind = KINDS.get(str(operation))
+        if kind:
+            full = max(arguments[0].nbytes, arguments[1].nbytes)
+            self.sent.append((kind, self.units[-1] if self.units else None, full))
+        return operation(*arguments, **(keywords or {}))
+
+    @contextlib.contextmanager
+    def naming_units(self):
+        """While the hooks of a unit run, what is sent is that unit's."""
+        originals = {}
+        for name in ('unshard', 'post_backward'):
+            original = originals[name] = getattr(groups.FSDPParamGroup, name)
+
+            def named(group, *arguments, original=original, **keywords):
+                self.units.append(group._module_fqn)
+                try:
+                    return original(group, *arguments, **keywords)
+                finally:
+                    self.units.pop()
+
+            setattr(groups.FSDPParamGroup, name, named)
+        try:
+            yield
+        finally:
+            for name, original in originals.items():
+                setattr(groups.FSDPParamGroup, name, original)
+
+
+def sent_by_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=False, **settings):
+    """What a step sends once it has done one before: all of its micro-batches."""
+    for unit in units:
+        fully_shard([model.get_submodule(name) for name in unit], **settings)
+    fully_shard(model, **settings)
+    recorder = Recorder()
+
+    def step():
+        for micro_batch in range(micro_batches):
+            model.set_requires_gradient_sync(not no_sync or micro_batch + 1 == micro_batches)
+            loss(model, batch).backward()
+
+    step()
+    model.zero_grad()
+    with recorder.naming_units(), recorder:
+        step()
+    return recorder.sent

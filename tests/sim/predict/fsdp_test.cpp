@@ -1,0 +1,84 @@
+// Steps of fully_shard, counted by hand (rules F19-F40).
+
+#include <algorithm>
+
+#include <catch2/catch.hpp>
+
+#include "model/parallel/order/build_job.hpp"
+#include "sim/engine/simulate.hpp"
+#include "sim/predict/predict.hpp"
+#include "tests/model/workload/timed.hpp"
+
+namespace ddpsim {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct TaskLengths {
+  Duration gather{}, scatter{}, forward{}, backward{}, copy{};
+};
+
+struct PassEnds {
+  Duration forward{}, step{};
+  bool operator==(const PassEnds&) const = default;
+};
+
+/// Four equal units, without a root's parameters; the host takes no time, and all is as long as
+/// said.
+PassEnds pass_ends(const TaskLengths& lengths, Training training) {
+  training.strategy = Strategy::fsdp;
+  training.units = {{0}, {1}, {2}, {3}};
+  const StepWorks works(timed::chain(4, 1ms, 1ms, MiB), timed::ring(2, 1us, Bandwidth{1e9}),
+                        Optimizer::none);
+  const program::Job job = build_job(works, training);
+  JobCosts costs;
+  costs.of_rank = {0, 0};
+  Costs& all = costs.kinds.emplace_back();
+  for (const Work& work : job.works)
+    all.works.emplace_back().work = work.operation == Operation::forward      ? lengths.forward
+                                    : work.operation == Operation::backward   ? lengths.backward
+                                    : work.operation == Operation::pack       ? lengths.copy
+                                    : work.operation == Operation::all_gather ? lengths.gather
+                                    : work.operation == Operation::reduce_scatter
+                                        ? lengths.scatter
+                                        : Duration::zero();
+  for (WorkCost& each : all.works) each.latency = each.work;  // which is not shared
+  const JobTimeline timeline = simulate(job, costs);
+  PassEnds found;
+  const program::Program& program = job.programs.front();
+  for (std::size_t t = 0; t < program.tasks.size(); ++t) {
+    const Duration end = timeline.classes.front()[t].end.time_since_epoch();
+    found.step = std::max(found.step, end);
+    if (job.works[program.tasks[t].work].operation == Operation::forward)
+      found.forward = std::max(found.forward, end);
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("steps of fully_shard take what counting them by hand gives", "[sim][fsdp]") {
+  const TaskLengths computes{4ms, 4ms, 10ms, 20ms, 0ms}, sends{10ms, 10ms, 6ms, 12ms, 0ms},
+      copies{4ms, 4ms, 10ms, 20ms, 1ms};
+  Training usual, kept, apart, two;
+  usual.reshard_after_forward = true;
+  kept.reshard_after_forward = false;
+  apart = usual;
+  apart.separate_reduce_scatter_group = true;
+  two = apart;
+  two.reduce_scatter_max_input_buffers = 2;
+  CHECK(pass_ends(computes, usual) == PassEnds{44ms, 128ms});
+  CHECK(pass_ends(computes, kept) == PassEnds{44ms, 128ms});
+  CHECK(pass_ends(computes, apart) == PassEnds{44ms, 128ms});
+  CHECK(pass_ends(computes, two) == PassEnds{44ms, 128ms});
+  CHECK(pass_ends(sends, usual) == PassEnds{46ms, 124ms});
+  CHECK(pass_ends(sends, kept) == PassEnds{46ms, 104ms});
+  CHECK(pass_ends(sends, apart) == PassEnds{46ms, 108ms});
+  CHECK(pass_ends(sends, two) == PassEnds{46ms, 108ms});
+  CHECK(pass_ends(copies, usual) == PassEnds{49ms, 141ms});
+  CHECK(pass_ends(copies, kept) == PassEnds{49ms, 137ms});
+  CHECK(pass_ends(copies, apart) == PassEnds{49ms, 141ms});
+  CHECK(pass_ends(copies, two) == PassEnds{49ms, 141ms});
+}
+
+}  // namespace ddpsim
