@@ -279,6 +279,8 @@ WorkCost CostModel::host_only(const Work& work) const {
   cost.host = work.host + work.hook_calls * launch.hook;
   if (work.operation == Operation::search_unused && !free_launch)
     cost.host += work.launches * graph_walk_per_operation;
+  if (work.operation == Operation::unit_hook && !free_launch)
+    cost.host += work.launches * launch.kernel;
   // A wait for buffers was not measured.
   if (work.operation == Operation::wait && synchronous && work.launches > 0 &&
       work.message != Message::buffers)

@@ -142,7 +142,7 @@ struct FlatSettings {
 /// `fsdp`.
 struct FsdpSettings {
   /// Parameters of each call of fully_shard but the root's, in the order of the modules. None: the
-  /// blocks, as find_units has them.
+  /// blocks (policy/fsdp_units.hpp).
   std::vector<std::vector<std::int32_t>> units;
   /// none: that of all units but the root's.
   std::optional<bool> reshard_after_forward;
@@ -150,6 +150,8 @@ struct FsdpSettings {
   int reduce_scatter_max_input_buffers = 1;
   /// set_separate_reduce_scatter_group
   bool separate_reduce_scatter_group = false;
+  /// Under `none`, in place of fsdp: the optimizer updates this rank's part of parameters alone.
+  bool updates_part = false;
 };
 
 /// How a step is trained: everything that shapes its job besides the workload and the cluster. A

@@ -204,7 +204,8 @@ class Joiner {
     // When the step was written by itself no kernel had been enqueued that it could wait for.
     const bool host_waits =
         task.stream == 0 && (std::holds_alternative<Wait>(action) || !waits.empty());
-    const bool ordered = communicator_of(action) != nobody || host_waits;
+    const bool packs = waits.empty() && std::holds_alternative<Pack>(action);  // shards
+    const bool ordered = communicator_of(action) != nobody || host_waits || packs;
     if (ordered && last_kernel_ != none && last_kernel_ < begin)
       all().after.push_back(last_kernel_);
     task.work = placed.works[task.work];

@@ -64,7 +64,7 @@ def test_what_cannot_be_asked_is_refused(small):
                             ({'strategy': 'fast'}, 'strategy'), ({'compute': 0.0}, 'compute'),
                             ({'bucket_caps': []}, 'bucket_caps'),
                             ({'bucket_caps': 3}, 'bucket_caps: expected a list of sizes, got 3'),
-                            ({'strategy': 3}, 'strategy: expected none, naive, .*, got 3$'),
+                            ({'strategy': 3}, 'strategy: expected one of none, naive, .*, got 3$'),
                             ({'strategy': '\ud800'}, 'strategy: expected'),
                             ({'bucket_cap': b'25 MiB'}, 'bucket_cap: expected a size'),
                             ({'compute': 'twice'}, "compute: expected a factor .*, got 'twice'$"),

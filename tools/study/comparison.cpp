@@ -1,5 +1,7 @@
 #include "tools/study/comparison.hpp"
 
+#include <algorithm>
+
 #include "sim/predict/predict.hpp"
 
 namespace ddpsim {
@@ -14,6 +16,11 @@ Comparison::Comparison(Scenario read, bool laws_only)
     compared.push_back(strategy == Strategy::none    ? none
                        : strategy == Strategy::naive ? naive
                                                      : step(strategy));
+  if (std::ranges::find(scenario.compare, Strategy::fsdp) != scenario.compare.end()) {
+    Training part = none.training;
+    part.updates_part = true;
+    none_of_part = predict(priced.model, part);
+  }
   for (const Step& each : compared) {
     averaged.push_back(averaged_step(priced.model, each));
     memories.push_back(
@@ -25,10 +32,16 @@ Comparison::Comparison(Scenario read, bool laws_only)
 std::vector<Result> Comparison::results() const {
   std::vector<Result> results;
   for (std::size_t s = 0; s < compared.size(); ++s)
-    results.push_back({&compared[s], &none.metrics, &naive.metrics, reference.one_rank,
+    results.push_back({&compared[s], &without_communication(compared[s]), &naive.metrics,
+                       reference.one_rank,
                        reference.one_node.empty() ? Duration::zero() : reference.one_node[s],
                        averaged[s] ? averaged[s]->mean : Duration::zero(), &memories[s]});
   return results;
+}
+
+const StepMetrics& Comparison::without_communication(const Step& of) const {
+  const bool has_part = of.training.strategy == Strategy::fsdp && none_of_part;
+  return has_part ? none_of_part->metrics : none.metrics;
 }
 
 std::vector<NamedStep> Comparison::named() const {

@@ -33,7 +33,8 @@ struct Result {
 struct Comparison {
   Scenario scenario;
   CalibratedModel priced;
-  Step none, naive;  ///< what the others are judged by
+  Step none, naive;                  ///< what the others are judged by
+  std::optional<Step> none_of_part;  ///< whose optimizer updates one part, as under fsdp
   std::vector<Step> compared;
   std::vector<std::optional<AveragedStep>> averaged;  ///< [compared]; none: no models are averaged
   std::vector<StepMemory> memories;                   ///< [compared]
@@ -49,6 +50,7 @@ struct Comparison {
 
  private:
   Step step(Strategy strategy) const;
+  const StepMetrics& without_communication(const Step& of) const;
 };
 
 }  // namespace ddpsim

@@ -115,7 +115,7 @@ class Buffers {
       if (buffer.is_view() || buffer.place == Place::host) continue;
       // What a comm hook gathered stays for a step that gathers nothing, which only a measurement
       // has.
-      const bool is_gathered = buffer.holds == Holds::gathered;
+      const bool is_gathered = buffer.holds == Holds::gathered && buffer.life != Life::held;
       if (is_gathered) buffer.holds = Holds::hook;
       if (buffer.life != Life::step && !is_state && !is_gathered) continue;
       const bool may_be_kept =
@@ -427,8 +427,11 @@ class UpdateMemory {
     for (const Slice& each : actions.of(update.parameters)) {
       const std::int32_t parameter = job.buffers[each.buffer].index;
       parameters.push_back(parameter);
+      updated_ += each.count;
+      of_ += workload_.parameters[at(parameter)].elements();
       if (counts_first(has_state_, at(parameter)))
-        state_ += optimizer_state(optimizer_, workload_, at(parameter));
+        state_ += part(optimizer_state(optimizer_, workload_, at(parameter)), each.count,
+                       workload_.parameters[at(parameter)].elements());
     }
     for (const Slice& each : actions.of(update.state)) {
       const Buffer& kept = job.buffers[each.buffer];
@@ -442,6 +445,13 @@ class UpdateMemory {
       together_.insert(together_.end(), parameters.begin(), parameters.end());
   }
 
+  /// Of what all elements take, what so many of them take.
+  static Bytes part(Bytes all, std::int64_t elements, std::int64_t of) {
+    if (elements == of || of == 0) return all;
+    return Bytes{static_cast<std::int64_t>(
+        static_cast<double>(all.count) * static_cast<double>(elements) / static_cast<double>(of))};
+  }
+
   /// Micro-batches update with the same state.
   static bool counts_first(std::vector<bool>& counted, std::size_t index) {
     const bool is_first = !counted[index];
@@ -450,8 +460,9 @@ class UpdateMemory {
   }
 
   void take(const std::vector<std::int32_t>& parameters, std::uint32_t from, std::uint32_t to) {
-    const BufferId taken = buffers_.add(Name::in_update, nobody, Holds::working,
-                                        optimizer_working(optimizer_, workload_, parameters));
+    const BufferId taken =
+        buffers_.add(Name::in_update, nobody, Holds::working,
+                     part(optimizer_working(optimizer_, workload_, parameters), updated_, of_));
     memory_.comes(from, taken);
     memory_.goes(to, taken);
   }
@@ -463,6 +474,7 @@ class UpdateMemory {
   std::vector<bool> has_state_;         ///< [parameter]
   std::vector<bool> is_there_;          ///< [buffer]
   Bytes state_;                         ///< that the job does not hold
+  std::int64_t updated_ = 0, of_ = 0;   ///< elements: of shards, and of their whole parameters
   std::vector<std::int32_t> together_;  ///< parameters that no hook updates
   std::uint32_t first_ = never, end_ = 0;
 };

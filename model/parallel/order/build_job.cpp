@@ -13,6 +13,7 @@
 
 #include "model/parallel/order/build_job.hpp"
 
+#include <algorithm>
 #include <numeric>
 #include <stdexcept>
 
@@ -203,12 +204,17 @@ class Step {
     }
   }
 
-  /// The same launches, over this rank's part of what they go over.
+  /// Over this rank's part of what it goes over.
   std::uint32_t of_shard(KnownWork known) {
     Work work = step_.works.table[known.number];
     work.traffic = Bytes{work.traffic.count / step_.shards};
     if (work.by_class) work.by_class->work = work.by_class->work / step_.shards;
     if (work.known_time) *work.known_time = *work.known_time / step_.shards;
+    // A kernel goes over chunks of all tensors: there are fewer of them.
+    const std::int32_t launches = (work.launches + step_.shards - 1) / step_.shards;
+    if (work.by_class)
+      work.by_class->host = work.by_class->host * launches / std::max(1, work.launches);
+    work.launches = launches;
     return step_.writer.number_of(work);
   }
 

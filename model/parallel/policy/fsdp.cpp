@@ -19,6 +19,7 @@
 #include <deque>
 #include <numeric>
 #include <optional>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -74,6 +75,9 @@ class Fsdp : public StrategyTasks {
     step.shards = ranks_;
     make_units(step);
     for (Unit& unit : units_) lay_out(step, unit);
+    if (step.training.separate_reduce_scatter_group) step.writer.communicator(1, 0);
+    if (!step.writer.device.synchronous)  // NCCL runs one collective of a communicator at a time
+      for (program::Communicator& each : step.writer.memory.job.communicators) each.at_once = 1;
     for (const Unit& unit : units_)
       step.writer.memory.job.groups.push_back({unit.parameters, unit.size, name_of(step, unit)});
     if (!keeps_gradients(step)) step.memory.compute_in_place();
@@ -100,7 +104,7 @@ class Fsdp : public StrategyTasks {
     if (layer + 1 == step.works.layers.size())
       for (Unit& unit : units_)
         if (unit.is_root) pre_backward(step, unit);
-    for (Unit& unit : units_)
+    for (Unit& unit : units_ | std::views::reverse)
       if (!unit.is_root && unit.last == layer) pre_backward(step, unit);
     for (const auto& completed : step.works.layers[layer].completes)
       for (const std::int32_t each : completed) gradient_comes(step, each);
@@ -108,10 +112,12 @@ class Fsdp : public StrategyTasks {
 
   void after_layer(StepBuilder& step, Pass pass, std::size_t layer) override {
     const bool is_last = pass == Pass::forward ? layer + 1 == step.works.layers.size() : layer == 0;
-    for (Unit& unit : units_) {
-      if (unit.is_root) continue;
-      if (pass == Pass::forward && unit.last == layer) post_forward(step, unit);
-      if (pass == Pass::backward && unit.first == layer && !unit.is_late) post_backward(step, unit);
+    if (pass == Pass::forward) {
+      for (Unit& unit : units_)
+        if (!unit.is_root && unit.last == layer) post_forward(step, unit);
+    } else {
+      for (Unit& unit : units_ | std::views::reverse)
+        if (!unit.is_root && unit.first == layer && !unit.is_late) post_backward(step, unit);
     }
     if (pass == Pass::backward && step.writer.micro_batch > 0 && keeps_gradients(step))
       for (const auto& completed : step.works.layers[layer].completes)

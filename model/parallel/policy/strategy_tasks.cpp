@@ -6,6 +6,9 @@ namespace {
 class None : public StrategyTasks {
  public:
   bool communicates() const override { return false; }
+  void plan(StepBuilder& step) override {
+    if (step.training.updates_part) step.shards = step.writer.device.ranks;
+  }
 };
 
 }  // namespace

@@ -10,12 +10,14 @@
 #include <fmt/format.h>
 
 #include "model/base/index.hpp"
+#include "model/parallel/user_hook.hpp"
 #include "scenarios/reader/text/nearest.hpp"
 
 namespace ddpsim {
 namespace {
 
 constexpr std::size_t longest_shown = 100;
+constexpr std::size_t deepest = 64;  ///< parts of a name, beyond which modules are not told apart
 
 std::vector<std::string> parts_of(const std::string& text, char at) {
   std::vector<std::string> parts;
@@ -24,19 +26,8 @@ std::vector<std::string> parts_of(const std::string& text, char at) {
   return parts;
 }
 
-/// * stands for any text within a part of a name.
-bool part_matches(std::string_view pattern, std::string_view part) {
-  const std::size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == part;
-  if (!part.starts_with(pattern.substr(0, star))) return false;
-  const std::string_view rest = pattern.substr(star + 1);
-  for (std::size_t begin = star; begin <= part.size(); ++begin)
-    if (part_matches(rest, part.substr(begin))) return true;
-  return false;
-}
-
 bool is_named(const std::vector<std::string>& pattern, const std::vector<std::string>& module) {
-  return std::ranges::equal(pattern, module, part_matches);
+  return std::ranges::equal(pattern, module, ddpsim::matches);
 }
 
 /// Parameters of modules, as calls of fully_shard take them.
@@ -46,7 +37,7 @@ class Units {
     for (std::size_t i = 0; i < workload.parameters.size(); ++i) {
       const std::vector<std::string> parts = parts_of(workload.parameters[i].name, '.');
       std::string module;
-      for (std::size_t k = 0; k + 1 < parts.size(); ++k) {
+      for (std::size_t k = 0; k + 1 < std::min(parts.size(), deepest); ++k) {
         module += (k == 0 ? "" : ".") + parts[k];
         if (members_.try_emplace(module).second) modules_.push_back(module);
         members_[module].push_back(static_cast<std::int32_t>(i));
@@ -59,13 +50,15 @@ class Units {
     const std::string text = item.text("a module's name");
     const std::vector<std::string> names = parts_of(text, '+');
     if (names.size() == 1) {
-      for (const std::string& module : named(item, text)) add_unit(item, {module});
+      bool adds = false;
+      for (const std::string& module : named(item, text)) adds = add_unit({module}) || adds;
+      if (!adds) fail_taken(item);
       return;
     }
     std::vector<std::string> together;
     for (const std::string& name : names)
       for (const std::string& module : named(item, name)) together.push_back(module);
-    add_unit(item, together);
+    if (!add_unit(together)) fail_taken(item);
   }
 
   std::vector<std::vector<std::int32_t>> result() { return std::move(units_); }
@@ -83,7 +76,8 @@ class Units {
                           guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
   }
 
-  void add_unit(const Yaml& item, const std::vector<std::string>& modules) {
+  /// A call of fully_shard that finds all parameters taken makes no unit.
+  bool add_unit(const std::vector<std::string>& modules) {
     std::vector<std::int32_t> unit;
     for (const std::string& module : modules)
       for (const std::int32_t each : members_.at(module))
@@ -91,13 +85,16 @@ class Units {
           taken_[at(each)] = true;
           unit.push_back(each);
         }
-    if (unit.empty())
-      item.fail(
-          fmt::format("all parameters of {} are in a unit already: take it out, or write it "
-                      "before the units that hold them",
-                      modules.front().substr(0, longest_shown)));
+    if (unit.empty()) return false;
     std::ranges::sort(unit);
     units_.push_back(std::move(unit));
+    return true;
+  }
+
+  [[noreturn]] static void fail_taken(const Yaml& item) {
+    item.fail(
+        "all of its parameters are in a unit already: take it out, or write it before the "
+        "units that hold them");
   }
 
   const Workload& workload_;

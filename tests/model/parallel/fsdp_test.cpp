@@ -11,6 +11,7 @@
 #include "model/parallel/policy/fsdp_units.hpp"
 #include "tests/model/parallel/random_trainings.hpp"
 #include "tests/model/program/written_jobs.hpp"
+#include "tests/model/workload/timed.hpp"
 
 namespace ddpsim {
 namespace {
@@ -115,6 +116,34 @@ TEST_CASE("in a sharded step all that is read was written, and lives", "[model][
       }
   }
   CHECK(whole > 100);
+}
+
+TEST_CASE("a rank holds a part of everything, and whole units for a while", "[model][fsdp]") {
+  using program::Holds;
+  const Bytes unit = 4 * MiB;
+  const Workload workload =
+      timed::chain(4, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, unit);
+  const StepWorks works(workload, timed::eight_gpus(), Optimizer::adamw_fused);
+  Training training;
+  training.strategy = Strategy::fsdp;
+  training.units = {{0}, {1}, {2}, {3}};
+  training.reshard_after_forward = true;
+  const auto held = [&] {
+    return step_memory(workload, Optimizer::adamw_fused, training, build_job(works, training));
+  };
+  const Bytes part = Bytes{4 * unit.count / 8};
+  const StepMemory resharded = held();
+  CHECK(resharded.most[Holds::parameter] == part + unit);
+  CHECK(resharded.most[Holds::optimizer] == 2 * part);
+  CHECK(resharded.most[Holds::gathered] == 2 * unit);  // F22
+  CHECK(resharded.most[Holds::scattered] == unit);     // F36
+  CHECK(resharded.most[Holds::hook] == Bytes{});
+  CHECK(resharded.most[Holds::gradient] >= unit);
+  CHECK(resharded.most[Holds::gradient] <= part + unit);
+  training.reduce_scatter_max_input_buffers = 2;
+  CHECK(held().most[Holds::scattered] == 2 * unit);  // F62
+  training.reshard_after_forward = false;
+  CHECK(held().most[Holds::parameter] == part + 4 * unit);
 }
 
 }  // namespace ddpsim

@@ -77,10 +77,12 @@ std::string bands_text(const Comparison& run) {
   std::string text = accuracy.host ? "Steps take: " : "In proportion, steps take: ";
   std::string_view before;
   for (const NamedStep& each : run.named()) {
+    if (each.step->training.strategy == Strategy::fsdp) continue;  // of which none was measured
     const Ends ends = ends_of(accuracy, each.step->metrics, without, least);
     text += fmt::format("{}{} {:.2f} to {:.2f} ms", before, each.name, ends.low_ms, ends.high_ms);
     before = "; ";
   }
+  if (before.empty()) return "";
   return text + "." + launches_text(run);
 }
 

@@ -36,7 +36,8 @@ class Ready {
     if (operation == Operation::forward || operation == Operation::backward ||
         operation == Operation::module_hook)
       passed_ = end;
-    if (operation == Operation::accumulate) own_[at(origin.parameter)] = end;
+    if (operation == Operation::accumulate && origin.parameter != nobody)
+      own_[at(origin.parameter)] = end;
     // A hook that computes nothing only costs the host time.
     if (operation == Operation::gradient_hook && step.job().works[task.work].computes())
       for (const std::int32_t index :
