@@ -143,8 +143,8 @@ def libraries_have_their_rooms():
 def no_way_around():
     target = {'model/parallel/training.hpp': ''}
     for include, reason in (('<model/parallel/training.hpp>', 'model/program sees only'),
-                            ('"../ddp/training.hpp"', 'no such file'),
-                            ('"model/program/../ddp/training.hpp"', 'is no room'),
+                            ('"../parallel/training.hpp"', 'no such file'),
+                            ('"model/program/../parallel/training.hpp"', 'is no room'),
                             ('TRAINING', "write the header's name")):
         expect_refused(
             {
