@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "backend/execute/memory.hpp"
 #include "model/program/job.hpp"
@@ -19,6 +21,12 @@ struct Doing {
   /// The slices of a range of operands.
   std::span<const program::Slice> of(const program::Operands& operands) const {
     return job.actions_of(task).of(operands);
+  }
+  /// Where they lie on this rank.
+  std::vector<Piece> pieces(const program::Operands& operands) const {
+    std::vector<Piece> pieces;
+    for (const program::Slice& each : of(operands)) pieces.push_back(memory.piece(each));
+    return pieces;
   }
 };
 

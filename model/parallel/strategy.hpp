@@ -19,6 +19,7 @@ struct StrategyFacts {
   std::string_view name;
   std::string_view meaning;  ///< for users
   Fits fits = Fits::nothing;
+  bool was_measured = true;  ///< predictions of it were held against steps of public runs
 };
 /// In the order of Strategy.
 inline constexpr std::array strategy_facts{
@@ -40,7 +41,8 @@ inline constexpr std::array strategy_facts{
     StrategyFacts{
         Strategy::fsdp, "fsdp",
         "PyTorch 2's fully_shard: each rank keeps a part of every parameter; a unit's are "
-        "gathered before its passes, and its gradients reduce-scattered behind them"},
+        "gathered before its passes, and its gradients reduce-scattered behind them",
+        Fits::nothing, false},
 };
 
 inline constexpr auto all_strategies = [] {
@@ -59,6 +61,9 @@ constexpr std::string_view name_of(Strategy strategy) {
 
 constexpr Fits fits_of(Strategy strategy) {
   return strategy_facts[static_cast<std::size_t>(strategy)].fits;
+}
+constexpr bool was_measured(Strategy strategy) {
+  return strategy_facts[static_cast<std::size_t>(strategy)].was_measured;
 }
 
 constexpr std::optional<Strategy> strategy_named(std::string_view name) {

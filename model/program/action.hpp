@@ -25,12 +25,12 @@ struct Wait {};
 struct Meet {};
 /// The thread sleeps as long as its work says.
 struct Pause {};
-/// The host runs code that has no operands an executor could give it: a hook of DDP's, a search of
-/// the graph, the user's own.
+/// The host runs code that has no operands an executor could give it: a hook of DDP's or of a unit
+/// that is sharded, a search of the graph, the user's own.
 struct Call {
-  enum class What : std::uint8_t { hook, search, outside, user };
+  enum class What : std::uint8_t { hook, unit, search, outside, user };
   What what = What::hook;
-  std::int32_t index = nobody;  ///< of the parameter, or of the user's hook
+  std::int32_t index = nobody;  ///< of the parameter, the unit, or the user's hook
   Operands reads{};
 };
 /// Threads of the host copy a layer's output of so many bytes, in pieces of equal length, each by

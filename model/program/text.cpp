@@ -62,6 +62,8 @@ std::string text_of(const Call& call) {
   switch (call.what) {
     case Call::What::hook:
       return fmt::format(" the gradient hook of parameter {}", call.index);
+    case Call::What::unit:
+      return fmt::format(" a hook of unit {}", call.index);
     case Call::What::search:
       return " the search for unused parameters";
     case Call::What::outside:

@@ -329,6 +329,11 @@ Knowledge knowledge_of(const Scenario& scenario, const CalibratedModel& priced) 
           priced.fit ? priced.fit->interference : 1};
 }
 
+Knowledge knowledge_about(Knowledge of_all, Strategy strategy) {
+  if (!was_measured(strategy)) of_all.accuracy.reset();
+  return of_all;
+}
+
 std::string sentence(const KnownAccuracy& accuracy) {
   const bool all = accuracy.rows < rows_at_each_end;
   const Band of_rows = accuracy.band_of_all.value_or(accuracy.band);

@@ -88,6 +88,9 @@ struct Knowledge {
 /// Of a fit to rows that were measured of something else (carried_fit.hpp) no accuracy is known.
 Knowledge knowledge_of(const Scenario& scenario, const CalibratedModel& priced);
 
+/// The same of steps under one strategy: without an accuracy where no step under it was measured.
+Knowledge knowledge_about(Knowledge of_all, Strategy strategy);
+
 /// Two sentences: "Predictions of this kind were 1.8 % off in the median (9 in 10 within 4.6 %) on
 /// 23 measured rows of 4 setups: h100-sxm, nvlink, 2 to 8 ranks, nothing fitted. Nine in ten of
 /// these steps took 0.97 to 1.05 times what was predicted."

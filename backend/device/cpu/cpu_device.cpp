@@ -184,13 +184,14 @@ class CpuActions {
 
   void operator()(const Chunk& chunk) {
     execute::each_chunk(
-        at(chunk.to), chunk.to.begin, doing_.of(chunk.places), all(chunk.from), chunk.parts,
+        at(chunk.to), chunk.to.begin, doing_.of(chunk.places), doing_.pieces(chunk.from),
+        chunk.parts,
         [this](const Piece& packed, const Piece& tensor) { scale(packed, tensor, 1, 0); },
         [](const Piece& rest) { std::ranges::fill(rest.bytes(), std::byte{0}); });
   }
   void operator()(const Unchunk& unchunk) {
     execute::each_chunk(
-        at(unchunk.from), unchunk.from.begin, doing_.of(unchunk.places), all(unchunk.to),
+        at(unchunk.from), unchunk.from.begin, doing_.of(unchunk.places), doing_.pieces(unchunk.to),
         unchunk.parts,
         [this](const Piece& packed, const Piece& tensor) { scale(tensor, packed, 1, 0); },
         [](const Piece&) {});
@@ -301,11 +302,6 @@ class CpuActions {
 
  private:
   Piece at(const Slice& slice) const { return doing_.memory.piece(slice); }
-  std::vector<Piece> all(const Operands& operands) const {
-    std::vector<Piece> pieces;
-    for (const Slice& each : doing_.of(operands)) pieces.push_back(at(each));
-    return pieces;
-  }
   /// Ranks of this rank's group; 0: no communicator.
   std::size_t members(std::int16_t communicator) const {
     return communicator == nobody ? 0 : doing_.memory.member(communicator).group->size();

@@ -104,13 +104,13 @@ class GpuActions {
 
   void operator()(const Chunk& chunk) {
     execute::each_chunk(
-        at(chunk.to), chunk.to.begin, doing_.of(chunk.places), all(chunk.from), chunk.parts,
-        [this](const Piece& packed, const Piece& tensor) { scale(packed, tensor, 1); },
+        at(chunk.to), chunk.to.begin, doing_.of(chunk.places), doing_.pieces(chunk.from),
+        chunk.parts, [this](const Piece& packed, const Piece& tensor) { scale(packed, tensor, 1); },
         [this](const Piece& rest) { gpu_.clear(stream_, rest.data, size_in_bytes(rest)); });
   }
   void operator()(const Unchunk& unchunk) {
     execute::each_chunk(
-        at(unchunk.from), unchunk.from.begin, doing_.of(unchunk.places), all(unchunk.to),
+        at(unchunk.from), unchunk.from.begin, doing_.of(unchunk.places), doing_.pieces(unchunk.to),
         unchunk.parts,
         [this](const Piece& packed, const Piece& tensor) { scale(tensor, packed, 1); },
         [](const Piece&) {});
@@ -216,11 +216,6 @@ class GpuActions {
 
  private:
   Piece at(const Slice& slice) const { return doing_.memory.piece(slice); }
-  std::vector<Piece> all(const Operands& operands) const {
-    std::vector<Piece> pieces;
-    for (const Slice& each : doing_.of(operands)) pieces.push_back(at(each));
-    return pieces;
-  }
   static Bytes size_in_bytes(const Piece& piece) { return piece.count * size_of(piece.type); }
 
   /// The factor, over the ranks of a group. Where this rank stands for all, it sums nothing: there

@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <deque>
 #include <numeric>
-#include <optional>
 #include <ranges>
 
 #include <fmt/format.h>
@@ -35,8 +34,9 @@ using program::Pass;
 using program::Slice;
 
 /// What a unit's hooks take of the host besides their kernels and collectives, in launches of a
-/// kernel, for so many parameters. Source: rule F65: 0.43, 0.06, 0.35 and 0.35 ms with 12
-/// parameters, on a machine where a launch took some 11 us.
+/// kernel, for so many parameters. Measured with 12 of them on a virtual machine without a GPU:
+/// 0.43, 0.06, 0.35 and 0.35 ms (rule F65: linear in the parameters, with a floor). That a launch
+/// would take 11 us there, and how much of each is the floor, are assumptions.
 constexpr std::int32_t pre_forward_calls(std::size_t parameters) {
   return 16 + 2 * static_cast<std::int32_t>(parameters);
 }
@@ -89,23 +89,17 @@ class Fsdp : public StrategyTasks {
     post_forward_.clear();
     gate_ = step.writer.last_kernel;
     last_copy_out_ = nobody;
-    for (Unit& unit : units_) {
-      unit.had_pre_backward = false;
-      if (unit.is_root) pre_forward(step, unit);
-    }
+    for (Unit& unit : units_) unit.had_pre_backward = false;
+    if (root() != nullptr) pre_forward(step, *root());
   }
 
   void before_layer(StepBuilder& step, Pass pass, std::size_t layer) override {
     if (pass == Pass::forward) {
-      for (Unit& unit : units_)
-        if (!unit.is_root && unit.first == layer) pre_forward(step, unit);
+      for (Unit* unit : first_here_[layer]) pre_forward(step, *unit);
       return;
     }
-    if (layer + 1 == step.works.layers.size())
-      for (Unit& unit : units_)
-        if (unit.is_root) pre_backward(step, unit);
-    for (Unit& unit : units_ | std::views::reverse)
-      if (!unit.is_root && unit.last == layer) pre_backward(step, unit);
+    if (layer + 1 == step.works.layers.size() && root() != nullptr) pre_backward(step, *root());
+    for (Unit* unit : last_here_[layer] | std::views::reverse) pre_backward(step, *unit);
     for (const auto& completed : step.works.layers[layer].completes)
       for (const std::int32_t each : completed) gradient_comes(step, each);
   }
@@ -113,11 +107,10 @@ class Fsdp : public StrategyTasks {
   void after_layer(StepBuilder& step, Pass pass, std::size_t layer) override {
     const bool is_last = pass == Pass::forward ? layer + 1 == step.works.layers.size() : layer == 0;
     if (pass == Pass::forward) {
-      for (Unit& unit : units_)
-        if (!unit.is_root && unit.last == layer) post_forward(step, unit);
+      for (Unit* unit : last_here_[layer]) post_forward(step, *unit);
     } else {
-      for (Unit& unit : units_ | std::views::reverse)
-        if (!unit.is_root && unit.first == layer && !unit.is_late) post_backward(step, unit);
+      for (Unit* unit : first_here_[layer] | std::views::reverse)
+        if (!unit->is_late) post_backward(step, *unit);
     }
     if (pass == Pass::backward && step.writer.micro_batch > 0 && keeps_gradients(step))
       for (const auto& completed : step.works.layers[layer].completes)
@@ -162,12 +155,18 @@ class Fsdp : public StrategyTasks {
     std::vector<std::vector<std::int32_t>> given = step.training.units;
     if (given.empty()) given = block_units(step.works.names);
     std::vector<bool> taken(step.works.parameters(), false);
+    const std::vector<std::size_t> layers = layers_of_parameters(step);
     std::vector<Unit> others;
     for (std::vector<std::int32_t>& each : given) {
       Unit& unit = others.emplace_back();
       unit.parameters = std::move(each);
       for (const std::int32_t parameter : unit.parameters) taken[at(parameter)] = true;
-      find_layers(step, unit);
+      std::vector<std::size_t> mine;
+      for (const std::int32_t parameter : unit.parameters)
+        if (!step.unused(parameter)) mine.push_back(layers[at(parameter)]);
+      if (mine.empty()) mine.push_back(0);
+      unit.first = std::ranges::min(mine);
+      unit.last = std::ranges::max(mine);
     }
     std::ranges::stable_sort(others, {}, &Unit::first);
     Unit root;
@@ -176,36 +175,39 @@ class Fsdp : public StrategyTasks {
       if (!taken[i]) root.parameters.push_back(static_cast<std::int32_t>(i));
     if (!root.parameters.empty()) units_.push_back(std::move(root));
     for (Unit& unit : others) units_.push_back(std::move(unit));
+    const std::size_t first_gradient = first_layer_with_gradients(step);
+    first_here_.resize(step.works.layers.size());
+    last_here_.resize(step.works.layers.size());
     for (std::size_t u = 0; u < units_.size(); ++u) {
       Unit& unit = units_[u];
       unit.number = static_cast<std::int32_t>(u);
       unit.resharded = step.training.reshard_after_forward.value_or(!unit.is_root);
-      unit.is_late = unit.is_root || !any_gradient_before(step, unit.first);
+      unit.is_late = unit.is_root || unit.first <= first_gradient;
       unit.reduced = step.used(unit.parameters);
+      if (unit.is_root || first_here_.empty()) continue;
+      first_here_[unit.first].push_back(&unit);
+      last_here_[unit.last].push_back(&unit);
     }
   }
 
-  /// Without one the unit's inputs need no gradient.
-  static bool any_gradient_before(const StepBuilder& step, std::size_t layer) {
-    for (std::size_t l = 0; l < layer; ++l)
-      for (const auto& completed : step.works.layers[l].completes)
-        if (!completed.empty()) return true;
-    return false;
+  Unit* root() { return !units_.empty() && units_.front().is_root ? &units_.front() : nullptr; }
+
+  /// What comes up to there gets inputs that need no gradient.
+  static std::size_t first_layer_with_gradients(const StepBuilder& step) {
+    const auto completes_any = [](const StepWorks::LayerWorks& layer) {
+      return std::ranges::any_of(layer.completes, [](const auto& each) { return !each.empty(); });
+    };
+    const auto first = std::ranges::find_if(step.works.layers, completes_any);
+    return static_cast<std::size_t>(first - step.works.layers.begin());
   }
 
-  /// From the first layer that completes a gradient of it to the last one.
-  static void find_layers(const StepBuilder& step, Unit& unit) {
-    std::vector<bool> is_mine(step.works.parameters(), false);
-    for (const std::int32_t each : unit.parameters) is_mine[at(each)] = true;
-    std::optional<std::size_t> first;
+  /// [parameter] The layer that completes its gradient; 0: none does.
+  static std::vector<std::size_t> layers_of_parameters(const StepBuilder& step) {
+    std::vector<std::size_t> layers(step.works.parameters(), 0);
     for (std::size_t layer = 0; layer < step.works.layers.size(); ++layer)
       for (const auto& completed : step.works.layers[layer].completes)
-        for (const std::int32_t each : completed)
-          if (is_mine[at(each)]) {
-            if (!first) first = layer;
-            unit.last = layer;
-          }
-    unit.first = first.value_or(0);
+        for (const std::int32_t each : completed) layers[at(each)] = layer;
+    return layers;
   }
 
   void lay_out(StepBuilder& step, Unit& unit) const {
@@ -283,8 +285,7 @@ class Fsdp : public StrategyTasks {
   }
 
   void end_forward(StepBuilder& step) {
-    for (Unit& unit : units_)
-      if (unit.is_root) post_forward(step, unit);
+    if (root() != nullptr) post_forward(step, *root());
     if (last_copy_out_ != nobody) gate_ = last_copy_out_;
     let_go_of_gathered(step);
   }
@@ -464,12 +465,13 @@ class Fsdp : public StrategyTasks {
     work.operation = Operation::unit_hook;
     work.launches = calls;
     step.writer.host_task(Operation::unit_hook, work,
-                          program::Call{.what = program::Call::What::hook},
+                          program::Call{.what = program::Call::What::unit, .index = unit.number},
                           origin_of(step, unit, label));
   }
 
   int ranks_ = 1;
-  std::vector<Unit> units_;          ///< the root's first, if it has parameters
+  std::vector<Unit> units_;  ///< the root's first, if it has parameters
+  std::vector<std::vector<Unit*>> first_here_, last_here_;  ///< [layer] units but the root
   std::vector<Unit*> post_forward_;  ///< in the order in which their forward passes ended
   std::int32_t gate_ = nobody;       ///< the task that the next copy-in waits for
   std::int32_t last_copy_out_ = nobody;

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -19,88 +17,110 @@ namespace {
 constexpr std::size_t longest_shown = 100;
 constexpr std::size_t deepest = 64;  ///< parts of a name, beyond which modules are not told apart
 
-std::vector<std::string> parts_of(const std::string& text, char at) {
+/// What stands between the separators, without spaces around it.
+std::vector<std::string> parts_of(std::string_view text, char separator) {
   std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
-  return parts;
-}
-
-bool is_named(const std::vector<std::string>& pattern, const std::vector<std::string>& module) {
-  return std::ranges::equal(pattern, module, ddpsim::matches);
+  while (true) {
+    const std::size_t end = text.find(separator);
+    std::string_view part = text.substr(0, end);
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    parts.emplace_back(part);
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
 }
 
 /// Parameters of modules, as calls of fully_shard take them.
 class Units {
  public:
-  explicit Units(const Workload& workload) : workload_(workload) {
+  explicit Units(const Workload& workload)
+      : workload_(workload), taken_(workload.parameters.size(), false) {
     for (std::size_t i = 0; i < workload.parameters.size(); ++i) {
-      const std::vector<std::string> parts = parts_of(workload.parameters[i].name, '.');
-      std::string module;
-      for (std::size_t k = 0; k + 1 < std::min(parts.size(), deepest); ++k) {
-        module += (k == 0 ? "" : ".") + parts[k];
-        if (members_.try_emplace(module).second) modules_.push_back(module);
-        members_[module].push_back(static_cast<std::int32_t>(i));
+      std::vector<std::string> parts = parts_of(workload.parameters[i].name, '.');
+      parts.resize(std::min(parts.size() - 1, deepest));
+      for (std::string module; std::string & part : parts) {
+        module += (module.empty() ? "" : ".") + part;
+        const auto [found, is_new] = numbers_.try_emplace(module, modules_.size());
+        if (is_new) modules_.push_back({module, parts_of(module, '.'), {}});
+        modules_[found->second].members.push_back(static_cast<std::int32_t>(i));
       }
     }
-    taken_.assign(workload.parameters.size(), false);
   }
 
   void add(const Yaml& item) {
-    const std::string text = item.text("a module's name");
-    const std::vector<std::string> names = parts_of(text, '+');
+    const std::vector<std::string> names = parts_of(item.text("a module's name"), '+');
     if (names.size() == 1) {
-      bool adds = false;
-      for (const std::string& module : named(item, text)) adds = add_unit({module}) || adds;
-      if (!adds) fail_taken(item);
+      bool adds = false;  // a call of fully_shard that finds all parameters taken makes no unit
+      for (const Module* module : named(item, names.front()))
+        if (std::vector<std::int32_t> unit = take(*module); !unit.empty()) {
+          adds = true;
+          units_.push_back(std::move(unit));
+        }
+      if (!adds) fail_taken(item, names.front());
       return;
     }
-    std::vector<std::string> together;
-    for (const std::string& name : names)
-      for (const std::string& module : named(item, name)) together.push_back(module);
-    if (!add_unit(together)) fail_taken(item);
+    std::vector<std::int32_t> together;
+    for (const std::string& name : names) {
+      const std::size_t before = together.size();
+      for (const Module* module : named(item, name))
+        for (const std::int32_t each : take(*module)) together.push_back(each);
+      if (together.size() == before) fail_taken(item, name);
+    }
+    std::ranges::sort(together);
+    units_.push_back(std::move(together));
   }
 
   std::vector<std::vector<std::int32_t>> result() { return std::move(units_); }
 
  private:
-  std::vector<std::string> named(const Yaml& item, const std::string& pattern) const {
-    const std::vector<std::string> parts = parts_of(pattern, '.');
-    std::vector<std::string> found;
-    for (const std::string& module : modules_)
-      if (is_named(parts, parts_of(module, '.'))) found.push_back(module);
+  struct Module {
+    std::string name;
+    std::vector<std::string> parts;  ///< of its name
+    std::vector<std::int32_t> members;
+  };
+
+  std::vector<const Module*> named(const Yaml& item, const std::string& pattern) const {
+    std::vector<const Module*> found;
+    if (pattern.find('*') == std::string::npos) {
+      if (const auto at = numbers_.find(pattern); at != numbers_.end())
+        found.push_back(&modules_[at->second]);
+    } else {
+      const std::vector<std::string> parts = parts_of(pattern, '.');
+      for (const Module& module : modules_)
+        if (std::ranges::equal(parts, module.parts, ddpsim::matches)) found.push_back(&module);
+    }
     if (!found.empty()) return found;
-    const std::string guess = nearest(pattern, modules_);
+    std::vector<std::string> names;
+    for (const Module& module : modules_) names.push_back(module.name);
+    const std::string guess = nearest(pattern, names);
     item.fail(fmt::format("{} has no module \"{}\" with parameters{}", workload_.name,
                           pattern.substr(0, longest_shown),
                           guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
   }
 
-  /// A call of fully_shard that finds all parameters taken makes no unit.
-  bool add_unit(const std::vector<std::string>& modules) {
-    std::vector<std::int32_t> unit;
-    for (const std::string& module : modules)
-      for (const std::int32_t each : members_.at(module))
-        if (!taken_[at(each)]) {
-          taken_[at(each)] = true;
-          unit.push_back(each);
-        }
-    if (unit.empty()) return false;
-    std::ranges::sort(unit);
-    units_.push_back(std::move(unit));
-    return true;
+  /// Those of its parameters that no unit has yet.
+  std::vector<std::int32_t> take(const Module& module) {
+    std::vector<std::int32_t> mine;
+    for (const std::int32_t each : module.members)
+      if (!taken_[at(each)]) {
+        taken_[at(each)] = true;
+        mine.push_back(each);
+      }
+    return mine;
   }
 
-  [[noreturn]] static void fail_taken(const Yaml& item) {
+  [[noreturn]] static void fail_taken(const Yaml& item, const std::string& name) {
     item.fail(
-        "all of its parameters are in a unit already: take it out, or write it before the "
-        "units that hold them");
+        fmt::format("all parameters of \"{}\" are in a unit already: take it out, or write "
+                    "it before the units that hold them",
+                    name.substr(0, longest_shown)));
   }
 
   const Workload& workload_;
-  std::vector<std::string> modules_;                          ///< in the order of parameters
-  std::map<std::string, std::vector<std::int32_t>> members_;  ///< of each module
-  std::vector<bool> taken_;                                   ///< [parameter]
+  std::vector<Module> modules_;                 ///< in the order of parameters
+  std::map<std::string, std::size_t> numbers_;  ///< [name] index into modules_
+  std::vector<bool> taken_;                     ///< [parameter]
   std::vector<std::vector<std::int32_t>> units_;
 };
 
@@ -110,7 +130,9 @@ std::vector<std::vector<std::int32_t>> read_units(const Yaml& given, const Workl
   Units units(workload);
   for (const Yaml& item : given.list("a list of modules, such as [embed, layers.*, norm+head]"))
     units.add(item);
-  return units.result();
+  std::vector<std::vector<std::int32_t>> found = units.result();
+  if (found.empty()) given.fail("expected at least one module");
+  return found;
 }
 
 }  // namespace ddpsim

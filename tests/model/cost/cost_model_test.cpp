@@ -287,6 +287,19 @@ TEST_CASE("launches for free leave the host what it computes itself, and the dev
   }
 }
 
+TEST_CASE("a unit's hooks take the host as long as so many launches", "[model][cost_model]") {
+  Work hooks;
+  hooks.operation = Operation::unit_hook;
+  hooks.launches = 40;
+  FlatStep schedule;
+  schedule.works = {hooks};
+  Cluster launching = round_pair();
+  launching.launch = {3us, 0us, 7us};
+  const WorkCost cost = price(CostModel(launching), schedule).works.at(0);
+  CHECK(cost.host == 40 * 3us);
+  CHECK(cost.work == 0us);
+}
+
 TEST_CASE("a kernel launched in no time ends with its work, whatever else its host does",
           "[model][cost_model]") {
   Work hooked = moving(Operation::own_kernel, {4'000'000}, Caller::python_loop, 5);

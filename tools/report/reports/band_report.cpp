@@ -76,14 +76,23 @@ std::string bands_text(const Comparison& run) {
   const Duration least = least_step(run.scenario), without = run.none.metrics.working();
   std::string text = accuracy.host ? "Steps take: " : "In proportion, steps take: ";
   std::string_view before;
+  std::vector<std::string> unknown;
   for (const NamedStep& each : run.named()) {
-    if (each.step->training.strategy == Strategy::fsdp) continue;  // of which none was measured
+    if (!was_measured(each.step->training.strategy)) {
+      unknown.push_back(each.name);
+      continue;
+    }
     const Ends ends = ends_of(accuracy, each.step->metrics, without, least);
     text += fmt::format("{}{} {:.2f} to {:.2f} ms", before, each.name, ends.low_ms, ends.high_ms);
     before = "; ";
   }
-  if (before.empty()) return "";
-  return text + "." + launches_text(run);
+  text = before.empty() ? "" : text + "." + launches_text(run);
+  if (!unknown.empty())
+    text += fmt::format(
+        "{}No step under {} was held against a measured one: how far off it is, is "
+        "not known.",
+        text.empty() ? "" : " ", enumerated(unknown));
+  return text;
 }
 
 std::string saving_text(const Knowledge& knowledge, double saving) {

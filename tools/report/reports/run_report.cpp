@@ -170,7 +170,8 @@ Record run_record(const Comparison& run, const MoreOfSteps& more,
     Record record = asked.buckets ? result_record(run.scenario, results[i])
                                   : record_without_buckets(run.scenario, results[i]);
     record.add(throughput_record(run.scenario, results[i]))
-        .add(band_record(run.knowledge, results[i].step->metrics, results[i].none->working(),
+        .add(band_record(knowledge_about(run.knowledge, results[i].step->training.strategy),
+                         results[i].step->metrics, results[i].none->working(),
                          least_step(run.scenario)));
     if (!more.curves.empty())
       record.add(fields::scaling, scaling_records(more.curves[i]))

@@ -163,8 +163,9 @@ Record row_record(const VariedRun& varied, std::size_t place, const VariedRun& f
   row.add(fields::strategy, name_in_table(varied, step.training))
       .add(fields::step_ms, in_ms(lasts))
       .add(fields::against_first, against)
-      .add(band_record(varied.run.knowledge, metrics, varied.run.none.metrics.working(),
-                       least_step(varied.run.scenario), lasts - metrics.step))
+      .add(band_record(knowledge_about(varied.run.knowledge, step.training.strategy), metrics,
+                       varied.run.none.metrics.working(), least_step(varied.run.scenario),
+                       lasts - metrics.step))
       .add(fields::exposed_ms,
            in_ms(exposed(metrics, varied.run.none.metrics) + lasts - metrics.step))
       .add(fields::communication_ms, in_ms(metrics.communication))
@@ -454,8 +455,9 @@ List varied_records(const Variants& variants, const std::vector<Setting>& set) {
       results.emplace_back(in_the_long_run(
           result_record(varied.run.scenario, result)
               .add(throughput_record(varied.run.scenario, result))
-              .add(band_record(varied.run.knowledge, result.step->metrics, result.none->working(),
-                               least_step(varied.run.scenario))),
+              .add(band_record(
+                  knowledge_about(varied.run.knowledge, result.step->training.strategy),
+                  result.step->metrics, result.none->working(), least_step(varied.run.scenario))),
           varied.run, result));
     all.emplace_back(run_record(varied.run.scenario, notes, std::move(results))
                          .add(fields::set, texts_of(varied.settings)));

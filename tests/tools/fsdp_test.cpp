@@ -1,0 +1,91 @@
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Catch::Matchers::Contains;
+
+/// gpt2 on eight H100, what is compared, and more.
+std::string sharded(const Scratch& scratch, const std::string& compare,
+                    const std::string& training = "") {
+  return scratch
+      .write("fsdp.yaml",
+             "workload: {model: gpt2, batch: 8, sequence: 1024, optimizer: adamw-fused}\n"
+             "cluster: dgx-h100\ntraining: {strategy: fsdp" +
+                 training + "}\ncompare: " + compare + "\n")
+      .string();
+}
+
+Json results_of(const std::vector<std::string>& words) {
+  std::vector<std::string> all = words;
+  all.insert(all.end(), {"-q", "--json", "-"});
+  const Outcome outcome = ddpsim(all);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return Json::parse(outcome.out);
+}
+
+}  // namespace
+
+TEST_CASE("run puts fsdp beside DDP: its memory in parts, its exposed time, no band",
+          "[tools][fsdp]") {
+  const Scratch scratch;
+  const std::string file = sharded(scratch, "[none, bucketed, fsdp]");
+  const Json results = results_of({"run", file})["results"];
+  REQUIRE(results.size() == 3);
+  const Json &none = results[0], &ddp = results[1], &fsdp = results[2];
+  // Eight ranks: each keeps an eighth, but for rows of padding.
+  const auto in_eight = [&](const char* key) {
+    return 8 * fsdp["memory"][key].get<double>() / ddp["memory"][key].get<double>();
+  };
+  CHECK(in_eight("optimizer_bytes") == Approx(1).epsilon(0.01));
+  CHECK(fsdp["memory"]["parameters_bytes"] < ddp["memory"]["parameters_bytes"]);
+  CHECK(fsdp["exposed_ms"] > 0);
+  CHECK(fsdp["step_low_ms"].is_null());
+  CHECK(!ddp["step_low_ms"].is_null());
+  CHECK(fsdp["optimizer_ms"] < 0.3 * none["optimizer_ms"].get<double>());
+  const Outcome text = ddpsim({"run", file});
+  CHECK_THAT(text.out, Contains("No step under fsdp was held against a measured one"));
+}
+
+TEST_CASE("schedule names units, and no gradient hooks", "[tools][fsdp]") {
+  const Scratch scratch;
+  const std::string file = sharded(scratch, "[fsdp]");
+  CHECK(results_of({"schedule", file})["hooks"].empty());
+  CHECK_THAT(
+      ddpsim({"schedule", file, "--tasks"}).out,
+      Contains("pre-forward of transformer.h.0") && Contains("all-gather copy-out of the root"));
+  CHECK_THAT(ddpsim({"schedule", file, "--program"}).out, Contains("a hook of unit 1"));
+}
+
+TEST_CASE("every output takes a sharded step with micro-batches", "[tools][fsdp]") {
+  const Scratch scratch;
+  for (const std::string no_sync : {"true", "false"}) {
+    const std::string file = sharded(scratch, "[fsdp]", ", micro_batches: 2, no_sync: " + no_sync);
+    const auto made = [&](const char* name) { return scratch.path(name).string(); };
+    const Outcome outcome =
+        ddpsim({"run", file, "--why", "--hooks-log", made("hooks.csv"), "--trace",
+                made("trace.json"), "--report", made("page.html"), "--csv", made("steps.csv")});
+    CAPTURE(no_sync, outcome.err);
+    CHECK(outcome.code == 0);
+    CHECK_THAT(content_of(scratch.path("trace.json")), Contains("gather"));
+  }
+}
+
+TEST_CASE("what takes buckets or real ranks refuses fsdp in one line", "[tools][fsdp]") {
+  const Scratch scratch;
+  const std::string file = sharded(scratch, "[none, fsdp]");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"tune", file},
+        {"validate", file, "--backend", "threads", "--set",
+         "cluster={device: generic-cpu, ranks_per_node: 2, intra_node: nvlink4}"}}) {
+    const Outcome outcome = ddpsim(words);
+    CAPTURE(words, outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK_THAT(outcome.err, Contains("fsdp"));
+  }
+}
+
+}  // namespace ddpsim
