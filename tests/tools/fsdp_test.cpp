@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cstdint>
+
 #include <catch2/catch.hpp>
 
 #include "tests/tools/program.hpp"
@@ -72,6 +75,55 @@ TEST_CASE("every output takes a sharded step with micro-batches", "[tools][fsdp]
     CHECK(outcome.code == 0);
     CHECK_THAT(content_of(scratch.path("trace.json")), Contains("gather"));
   }
+}
+
+TEST_CASE("mixed precision halves what fsdp gathers, and changes no other strategy",
+          "[tools][fsdp]") {
+  const Scratch scratch;
+  const auto written = [&](const char* name, const std::string& policy) {
+    return scratch
+        .write(name,
+               "workload: {model: llama3-8b, batch: 1, sequence: 4096, compute: bf16}\n"
+               "cluster: {system: dgx-h100, nodes: 2}\n"
+               "training: {strategy: fsdp" +
+                   policy + "}\ncompare: [none, bucketed, fsdp]\n")
+        .string();
+  };
+  const std::string plain = written("plain.yaml", ""),
+                    mixed = written("mixed.yaml",
+                                    ", mp_policy: {param_dtype: bf16, reduce_dtype: fp32}");
+  const Json before = results_of({"run", plain})["results"];
+  const Json after = results_of({"run", mixed})["results"];
+  CHECK(before[0] == after[0]);
+  CHECK(before[1] == after[1]);
+  const auto bytes = [](const Json& results, const char* key) {
+    return results[2]["memory"][key].get<double>();
+  };
+  // Eight billion parameters in sixteen parts of fp32. Whole ones: the root's, which are kept, and
+  // one block's.
+  const double parameters = 8'030'261'248, root = 1'050'677'248, block = 218'112'000;
+  CHECK(bytes(before, "optimizer_bytes") == Approx(8 * parameters / 16).epsilon(1e-3));
+  CHECK(bytes(after, "optimizer_bytes") == bytes(before, "optimizer_bytes"));
+  CHECK(bytes(before, "parameters_bytes") ==
+        Approx(4 * parameters / 16 + 4 * (root + block)).epsilon(1e-3));
+  CHECK(bytes(after, "parameters_bytes") ==
+        Approx(4 * parameters / 16 + 2 * (root + block)).epsilon(1e-3));
+  CHECK(after[2]["step_ms"] < before[2]["step_ms"]);
+  CHECK(after[2]["exposed_ms"] > 0);
+  CHECK(after[2]["scaling_efficiency"] < 1);
+  // F49 and the check values of llama3-8b: a block's gather and reduce-scatter.
+  const Json sent = results_of({"schedule", mixed})["collectives"];
+  const auto has = [&](const char* operation, std::int64_t size) {
+    return std::ranges::any_of(sent, [&](const Json& each) {
+      return each["operation"] == operation && each["bytes"] == size;
+    });
+  };
+  CHECK(has("all-gather", 436'224'000 / 16));
+  CHECK(has("reduce-scatter", 872'448'000));
+  const std::string trace = scratch.path("trace.json").string();
+  REQUIRE(ddpsim({"run", mixed, "--trace", trace}).code == 0);
+  CHECK_THAT(content_of(trace), Contains("\"dtype\":\"BFloat16\""));
+  CHECK_THAT(ddpsim({"schedule", mixed, "--tasks"}).out, Contains("all-gather cast of the root"));
 }
 
 TEST_CASE("what takes buckets or real ranks refuses fsdp in one line", "[tools][fsdp]") {
