@@ -99,18 +99,16 @@ TEST_CASE("mixed precision halves what fsdp gathers, and changes no other strate
   const auto bytes = [](const Json& results, const char* key) {
     return results[2]["memory"][key].get<double>();
   };
-  // Eight billion parameters in sixteen parts of fp32. Whole ones: the root's, which are kept, and
-  // one block's.
+  // Eight billion parameters in sixteen parts of fp32. Whole and as they were gathered, at most:
+  // the root's, which are kept, and a block's; under mixed precision a block's parts in bf16 too.
   const double parameters = 8'030'261'248, root = 1'050'677'248, block = 218'112'000;
-  CHECK(bytes(before, "optimizer_bytes") == Approx(8 * parameters / 16).epsilon(1e-3));
-  CHECK(bytes(after, "optimizer_bytes") == bytes(before, "optimizer_bytes"));
-  CHECK(bytes(before, "parameters_bytes") ==
-        Approx(4 * parameters / 16 + 4 * (root + block)).epsilon(1e-3));
-  CHECK(bytes(after, "parameters_bytes") ==
-        Approx(4 * parameters / 16 + 2 * (root + block)).epsilon(1e-3));
+  const double parts = 4 * parameters / 16, whole = 2 * (root + block);
+  CHECK(bytes(before, "optimizer_bytes") == Approx(2 * parts));
+  CHECK(bytes(after, "optimizer_bytes") == Approx(2 * parts));
+  CHECK(bytes(before, "parameters_bytes") == Approx(parts + 4 * whole));
+  CHECK(bytes(after, "parameters_bytes") == Approx(parts + 2 * whole + 2 * block / 16));
   CHECK(after[2]["step_ms"] < before[2]["step_ms"]);
   CHECK(after[2]["exposed_ms"] > 0);
-  CHECK(after[2]["scaling_efficiency"] < 1);
   // F49 and the check values of llama3-8b: a block's gather and reduce-scatter.
   const Json sent = results_of({"schedule", mixed})["collectives"];
   const auto has = [&](const char* operation, std::int64_t size) {
