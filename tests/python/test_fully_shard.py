@@ -80,8 +80,10 @@ def sent_by_ddpsim(scenario, count):
     events = json.loads(ddpsim.run(scenario, trace=True).trace)['traceEvents']
     kernels = [each for each in events
                if each.get('cat') == 'kernel' and each['name'].startswith('nccl')]
+    first_rank = min(each['pid'] for each in kernels)
+    kernels = sorted((each for each in kernels if each['pid'] == first_rank),
+                     key=lambda each: each['ts'])
     collectives = [each for each in record['collectives'] if each['bucket'] is not None]
-    kernels.sort(key=lambda each: each['ts'])
     assert len(collectives) == len(kernels)
     return [(each['operation'], units[each['bucket']],
              each['bytes'] * (count if each['operation'] == 'all-gather' else 1),
@@ -90,16 +92,18 @@ def sent_by_ddpsim(scenario, count):
 
 
 def order_of_ddpsim(scenario):
-    """The kinds of all collectives, casts and divisions, as they are issued."""
+    """The kinds of all collectives, casts and divisions, as they are issued. Tasks stand in a table
+    that breaks long names behind their first words."""
     order = []
-    for task in ddpsim.schedule(scenario, tasks=True).record['tasks']:
-        what = task['what']
-        if ' cast of ' in what or what.startswith('cast '):
+    report = ddpsim.schedule(scenario, tasks=True).report()
+    for what in re.findall(r'^\d+ +(\S.*?)  +\S', report, re.MULTILINE):
+        words = what.split()
+        if 'cast' in words[:2]:
             order.append('cast')
-        elif what.startswith('divide'):
+        elif words[0] == 'divide':
             order.append('divide')
-        elif what.startswith(('all-gather ', 'reduce-scatter ')) and ' copy-' not in what:
-            order.append(what.split()[0])
+        elif words[0] in ('all-gather', 'reduce-scatter') and 'copy-' not in what:
+            order.append(words[0])
     return order
 
 
@@ -136,8 +140,9 @@ def check_mixed(tmp_path, name, policy, count, **training):
     autocast to the type of parameters, which is what a scenario takes for their passes."""
     model, batch, loss = made(name)
     types = {key: NAMES[each] for key, each in policy.items()}
-    scenario = predicted(tmp_path, model, batch, loss, count, types.get('param_dtype'),
-                         mp_policy=types, **training)
+    autocast = types.get('param_dtype')
+    scenario = predicted(tmp_path, model, batch, loss, count,
+                         None if autocast == 'fp32' else autocast, mp_policy=types, **training)
     with ranks(count):
         step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
                                    [[name] for name in blocks_of(model)],
