@@ -12,7 +12,8 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 
 KINDS = {'c10d._allgather_base_.default': 'all-gather',
-         'c10d._reduce_scatter_base_.default': 'reduce-scatter'}
+         'c10d._reduce_scatter_base_.default': 'reduce-scatter',
+         'c10d.allreduce_.default': 'all-reduce'}
 
 
 @contextlib.contextmanager
@@ -26,8 +27,8 @@ def ranks(count):
 
 
 class Recorder(TorchDispatchMode):
-    """(kind, unit, bytes of the full buffer) of every collective. A unit is named by its module;
-    the root's is ''."""
+    """(kind, unit, bytes of the full buffer, or of an all-reduce's) of every collective. A unit is
+    named by its module; the root's is ''."""
 
     def __init__(self):
         super().__init__()
@@ -36,7 +37,8 @@ class Recorder(TorchDispatchMode):
     def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
         kind = KINDS.get(str(operation))
         if kind:
-            full = max(arguments[0].nbytes, arguments[1].nbytes)
+            full = (sum(each.nbytes for each in arguments[0]) if kind == 'all-reduce'
+                    else max(arguments[0].nbytes, arguments[1].nbytes))
             self.sent.append((kind, self.units[-1] if self.units else None, full))
         return operation(*arguments, **(keywords or {}))
 

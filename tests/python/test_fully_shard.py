@@ -6,6 +6,7 @@ import re
 import pytest
 from describe_models import example, from_transformers, torch, value_of
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
 
 import ddpsim
 from ddpsim.describe import describe
@@ -64,10 +65,11 @@ def sent_by_ddpsim(tmp_path, model, batch, loss, count, **training):
         'cluster': {'nodes': 1, 'ranks_per_node': count, 'device': 'h100-sxm',
                     'intra_node': 'nvlink4'},
         'compare': ['fsdp'], 'training': {'strategy': 'fsdp', **training}}))
+    shards = count // training.get('replicate', 1)
     record = ddpsim.schedule(str(scenario)).record
     units = [block_of(unit['parameters'][0]) for unit in record['buckets']]
     return [(each['operation'], units[each['bucket']],
-             each['bytes'] * (count if each['operation'] == 'all-gather' else 1))
+             each['bytes'] * (shards if each['operation'] == 'all-gather' else 1))
             for each in record['collectives'] if each['bucket'] is not None]
 
 
@@ -98,3 +100,20 @@ def test_micro_batches_send_what_fully_shard_sends(name, no_sync, tmp_path):
                                    [[name] for name in blocks_of(model)], micro_batches=3,
                                    no_sync=no_sync)
     assert predicted == sent
+
+
+@pytest.mark.parametrize('replicas, shards', [(2, 2), (2, 4), (4, 2)])
+@pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3'])
+def test_replicas_of_shards_send_what_fully_shard_sends(name, replicas, shards, tmp_path):
+    count = replicas * shards
+    model, batch, loss = made(name)
+    for synced in ({}, {'micro_batches': 2}, {'micro_batches': 2, 'no_sync': True}):
+        predicted = sent_by_ddpsim(tmp_path, model, batch, loss, count, replicate=replicas,
+                                   **synced)
+        fresh, _, _ = made(name)
+        with ranks(count):
+            mesh = init_device_mesh('cpu', (replicas, shards),
+                                    mesh_dim_names=('replicate', 'shard'))
+            sent = sent_by_fully_shard(fresh, batch, lambda *a: value_of(*a, loss),
+                                       [[name] for name in blocks_of(fresh)], mesh=mesh, **synced)
+        assert predicted == sent

@@ -1,5 +1,6 @@
-// PyTorch 2's fully_shard. Every rank keeps one of W equal parts of each parameter. A unit is the
-// parameters of one call; the root's are those that no other call took.
+// PyTorch 2's fully_shard. Ranks are in groups next to each other, one for each replica (without
+// `replicate` all are one group), and each of a group's W ranks keeps one of W equal parts of each
+// parameter. A unit is the parameters of one call; the root's are those that no other call took.
 //
 //     forward    before a unit's first kernel: pack the rank's parts (stream "copy in"), all-gather
 //                (stream "gather"), copy the whole parameters out (compute). Behind its last kernel
@@ -7,12 +8,13 @@
 //     backward   before its first kernel: likewise, unless it is whole; then the all-gather of the
 //                unit before it in the forward pass is issued, beside its kernels. Behind its last
 //                one: free the parameters, pack the gradients (compute), reduce-scatter (stream
-//                "scatter"). A unit whose inputs need no gradient does that when the backward pass
-//                has ended, and so does the root.
+//                "scatter"), and all-reduce the result among replicas (stream "replicate"). A unit
+//                whose inputs need no gradient does that when the backward pass has ended, and so
+//                does the root.
 //     optimizer  once all reduce-scatters have ended, on the rank's parts.
 //
 // All-gathers and reduce-scatters stand in one communicator, so one behind the other in the order
-// of issue. On a synchronous device the host waits for each.
+// of issue; all-reduces in another. On a synchronous device the host waits for each.
 // Source: torch 2.13 distributed/fsdp/_fully_shard; rules F1-F70.
 
 #include <algorithm>
@@ -71,11 +73,13 @@ class Fsdp : public StrategyTasks {
  public:
   void plan(StepBuilder& step) override {
     refuse(step);
-    ranks_ = step.writer.device.ranks;
+    ranks_ = step.writer.device.ranks / step.training.replicate;
+    group_ = step.training.replicate == 1 ? 0 : ranks_;
     step.shards = ranks_;
     make_units(step);
     for (Unit& unit : units_) lay_out(step, unit);
-    if (step.training.separate_reduce_scatter_group) step.writer.communicator(1, 0);
+    if (step.training.separate_reduce_scatter_group) step.writer.communicator(1, group_);
+    if (replicates(step)) step.writer.communicator(of_replicas(step), step.training.replicate, ranks_);
     if (!step.writer.device.synchronous)  // NCCL runs one collective of a communicator at a time
       for (program::Communicator& each : step.writer.memory.job.communicators) each.at_once = 1;
     for (const Unit& unit : units_)
@@ -138,6 +142,19 @@ class Fsdp : public StrategyTasks {
                             step.works.names[i].substr(0, 200)));
     check_not(step.works.clips_gradients,
               "the norm of sharded gradients is not modelled: take workload.clip_gradients out");
+    const int ranks = step.writer.device.ranks, replicas = step.training.replicate;
+    if (ranks % replicas != 0)
+      check(Refusal{"training.replicate",
+                    fmt::format("{} ranks cannot be {} replicas of as many ranks each: expected a "
+                                "divisor of {}",
+                                ranks, replicas, ranks),
+                    {}});
+    if (replicas > 1 && replicas == ranks)
+      check(Refusal{"training.replicate",
+                    fmt::format("{} replicas on {} ranks leave nothing to shard: take fewer, or "
+                                "strategy bucketed",
+                                replicas, ranks),
+                    {}});
     check_not(!step.training.hooks.empty(),
               "hooks of your own on sharded gradients are not modelled: take training.hooks out");
     check_not(step.training.join.has_value(), "fully_shard has no join(): take training.join out");
@@ -212,6 +229,7 @@ class Fsdp : public StrategyTasks {
 
   void lay_out(StepBuilder& step, Unit& unit) const {
     program::JobMemory& memory = step.writer.memory;
+    const std::int16_t all = step.writer.communicator(0, group_);
     unit.type = step.memory.type(unit.parameters.front());
     std::vector<std::int64_t> lengths;
     for (const std::int32_t each : unit.parameters) {
@@ -225,11 +243,10 @@ class Fsdp : public StrategyTasks {
             {}});
       const MatrixShape& shape = step.works.matrices[at(each)];
       lengths.push_back(parts_of(shape.rows, ranks_) * shape.columns);
-      step.memory.shard(each, lengths.back());
+      step.memory.shard(each, lengths.back(), all);
       unit.size += step.works.gradients[at(each)].size;
     }
     const std::int64_t length = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
-    const std::int16_t all = step.writer.communicator(0, 0);
     unit.gathered = memory.add("gathered", unit.number, program::Holds::gathered, unit.type,
                                ranks_ * length, program::Life::held);
     unit.part = {unit.gathered.buffer, all, 0, length};
@@ -362,6 +379,7 @@ class Fsdp : public StrategyTasks {
     sending.work.payload = sent;
     sending.work.handed_over = true;
     sending.work.communicator = step.training.separate_reduce_scatter_group ? 1 : 0;
+    sending.work.group = group_;
     sending.what.what = program::Collectives::reduce_scatter;
     sending.what.reduction = program::Reduction::mean;
     sending.what.from = unit.scattered;
@@ -373,10 +391,37 @@ class Fsdp : public StrategyTasks {
     inputs_.push_back(&unit);
     scattering_.push_back(last_scattered_);
     if (writer.device.synchronous) writer.await(last_scattered_, unit.number);
+    if (replicates(step)) all_reduce(step, unit, sending.what.to);
     if (adds) add_partial(step, unit);
   }
 
-  /// What an earlier micro-batch left is added to, on the stream of the reduce-scatter.
+  /// F55: the mean of all replicas' parts.
+  void all_reduce(StepBuilder& step, const Unit& unit, const Slice& part) {
+    StepWriter& writer = step.writer;
+    StepWriter::Sending sending;
+    sending.stream = stream(step, StepStream::replicate);
+    sending.work.payload = part.count * size_of(unit.type);
+    sending.work.operation = Operation::all_reduce;
+    sending.work.handed_over = true;
+    sending.work.communicator = of_replicas(step);
+    sending.work.group = step.training.replicate;
+    sending.work.stride = ranks_;
+    sending.what.what = program::Collectives::all_reduce;
+    sending.what.reduction = program::Reduction::mean;
+    sending.what.from = sending.what.to = part;
+    sending.of.group = unit.number;
+    sending.input = sending.ready = last_scattered_;
+    last_scattered_ = writer.send(sending);
+    if (writer.device.synchronous) writer.await(last_scattered_, unit.number);
+  }
+
+  static bool replicates(const StepBuilder& step) { return step.training.replicate > 1; }
+  /// The queue of all-reduces among replicas.
+  static std::uint8_t of_replicas(const StepBuilder& step) {
+    return step.training.separate_reduce_scatter_group ? 2 : 1;
+  }
+
+  /// What an earlier micro-batch left is added to, on the stream of what made it a mean.
   void add_partial(StepBuilder& step, const Unit& unit) {
     StepWriter& writer = step.writer;
     const Bytes traffic = 3 * unit.gradient.count * size_of(unit.type);
@@ -384,7 +429,8 @@ class Fsdp : public StrategyTasks {
     const program::Combine sum{.to = unit.gradient, .left = unit.gradient, .right = unit.partial};
     if (writer.device.synchronous)
       return writer.kernel_task(Operation::accumulate, work, sum, {.group = unit.number});
-    writer.add(Operation::accumulate, StepStream::scatter, writer.number_of(work), sum,
+    const StepStream behind = replicates(step) ? StepStream::replicate : StepStream::scatter;
+    writer.add(Operation::accumulate, behind, writer.number_of(work), sum,
                {.group = unit.number});
     writer.depend(last_scattered_);
     last_scattered_ = writer.newest();
@@ -410,6 +456,7 @@ class Fsdp : public StrategyTasks {
     sending.work.operation = Operation::all_gather;
     sending.work.message = Message::parameters;
     sending.work.payload = part;
+    sending.work.group = group_;
     sending.work.handed_over = true;
     sending.what.what = program::Collectives::all_gather;
     sending.what.from = unit.part;
@@ -469,7 +516,8 @@ class Fsdp : public StrategyTasks {
                           origin_of(step, unit, label));
   }
 
-  int ranks_ = 1;
+  int ranks_ = 1;  ///< that share a parameter
+  int group_ = 0;  ///< as in Work: they, or all
   std::vector<Unit> units_;  ///< the root's first, if it has parameters
   std::vector<std::vector<Unit*>> first_here_, last_here_;  ///< [layer] units but the root
   std::vector<Unit*> post_forward_;  ///< in the order in which their forward passes ended
