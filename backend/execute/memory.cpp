@@ -123,7 +123,7 @@ void Memory::begin_contents(const Job& job, Storage& storage) {
           storage.clear(piece);
           break;
         case Start::parameters:
-          parameters.push_back({id, piece});
+          parameters.push_back(beginning(job, id));
           break;
         case Start::random:
           storage.draw(job, buffer.is_view() ? buffer.inside.buffer : id, piece,
@@ -132,6 +132,17 @@ void Memory::begin_contents(const Job& job, Storage& storage) {
       }
     }
   if (!parameters.empty()) storage.put_parameters(job, parameters);
+}
+
+Beginning Memory::beginning(const Job& job, BufferId id) const {
+  const Buffer& buffer = job.buffers[id];
+  Beginning beginning{id, buffers_[id], 0, buffer.elements};
+  if (job.parts.empty()) return beginning;
+  const program::Part& part = job.parts[at(buffer.index)];
+  if (part.of == nobody) return beginning;
+  beginning.begin = members_[at(part.of)].place * buffer.elements;
+  beginning.whole = part.whole;
+  return beginning;
 }
 
 /// Need nothing be put there, for its contents stay or it says nothing?

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,10 +15,17 @@
 
 namespace ddpsim::execute {
 
-/// A buffer that begins as its start says, and where it lies.
+/// A buffer that begins as a parameter does, and where it lies: `begin` and `whole` say which part
+/// of how many elements it holds. What lies behind the whole begins with zeros.
 struct Beginning {
   program::BufferId buffer = program::no_buffer;
   Piece piece{};
+  std::int64_t begin = 0, whole = 0;
+
+  /// Of the piece, so many elements lie in the whole.
+  std::int64_t filled() const {
+    return std::clamp<std::int64_t>(whole - begin, 0, piece.count);
+  }
 };
 
 /// What the buffers of a rank lie in, and what they hold before any task has written them.
@@ -32,7 +40,8 @@ class Storage {
   virtual void clear(const Piece& piece) = 0;
   /// As many bytes; both may lie in one piece of memory.
   virtual void copy(const Piece& to, const Piece& from) = 0;
-  /// Random numbers, the same on all ranks: what these parameters begin with.
+  /// What these parameters, or a rank's parts of them, begin with: random numbers that depend on
+  /// the parameter and the place in it alone.
   virtual void put_parameters(const program::Job& job, std::span<const Beginning> parameters) = 0;
   /// As a Draw for that buffer; an empty piece: a seed is taken all the same.
   virtual void draw(const program::Job& job, program::BufferId buffer, const Piece& piece,
@@ -78,6 +87,7 @@ class Memory {
   void make_views(const program::Job& job);
   void begin_contents(const program::Job& job, Storage& storage);
   bool continues(const program::Job& job, program::BufferId id, Storage& storage);
+  Beginning beginning(const program::Job& job, program::BufferId id) const;
   bool is_in_all_groups(const program::Job& job, program::BufferId view) const;
 
   std::int32_t rank_;

@@ -10,6 +10,16 @@ namespace ddpsim::execute {
 using program::Buffer;
 using program::Start;
 
+namespace {
+
+/// Of the parameter that begins there, on all ranks that share it.
+std::int64_t whole_elements(const program::Job& job, const Buffer& buffer) {
+  if (job.parts.empty() || job.parts[at(buffer.index)].of == nobody) return buffer.elements;
+  return job.parts[at(buffer.index)].whole;
+}
+
+}  // namespace
+
 std::vector<float> random_values(std::int64_t count, std::uint64_t seed) {
   std::vector<float> values(static_cast<std::size_t>(count));
   std::mt19937_64 random(seed);
@@ -26,11 +36,16 @@ void put_start_values(const program::Job& job, std::span<const Beginning> parame
   std::int64_t end = 0;
   for (const Buffer* each : all) {
     begins.try_emplace(each->index, end);
-    end += each->elements;
+    end += whole_elements(job, *each);
   }
   const std::vector<float> row = random_values(end, 1);
-  for (const auto& [id, piece] : parameters)
-    std::memcpy(piece.data, row.data() + begins.at(job.buffers[id].index), piece.bytes().size());
+  for (const Beginning& each : parameters) {
+    const std::int64_t first = begins.at(job.buffers[each.buffer].index) + each.begin;
+    const Piece filled = each.piece.part(0, each.filled());
+    if (!filled.empty()) std::memcpy(filled.data, row.data() + first, filled.bytes().size());
+    const Piece rest = each.piece.part(filled.count, each.piece.count - filled.count);
+    std::ranges::fill(rest.bytes(), std::byte{0});
+  }
 }
 
 }  // namespace ddpsim::execute

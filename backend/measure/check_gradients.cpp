@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "backend/measure/measure_step.hpp"
+#include "model/base/index.hpp"
 
 namespace ddpsim {
 namespace {
@@ -20,14 +21,28 @@ std::uint64_t digest(const std::vector<float>& values) {
   return hash;
 }
 
-/// [parameter] By the digests of all ranks' gradients.
-std::vector<bool> differs_between_ranks(Backend& backend,
+/// Where in the parameter the rank's part begins; 0: it has all of it.
+std::int64_t begin_of(const ExpectedGradients& expected, int rank, std::size_t parameter) {
+  if (expected.in_parts == nullptr || expected.in_parts->parts.empty()) return 0;
+  const program::Job& job = *expected.in_parts;
+  const std::int16_t of = job.parts[parameter].of;
+  if (of == nobody) return 0;
+  return program::membership(job.communicators[at(of)], rank).place *
+         job.gradients[parameter].count;
+}
+
+/// [parameter] By the digests of all ranks' gradients. Ranks that keep other parts than this one
+/// have other gradients.
+std::vector<bool> differs_between_ranks(Backend& backend, const ExpectedGradients& expected,
                                         const std::vector<std::uint64_t>& digests) {
   std::vector<bool> differs(digests.size());
   const auto mine = std::as_bytes(std::span(digests));
-  for (const auto& theirs : backend.gather(mine))
+  const auto all = backend.gather(mine);
+  for (int rank = 0; rank < static_cast<int>(all.size()); ++rank)
     for (std::size_t p = 0; p < digests.size(); ++p) {
+      const auto& theirs = all[at(rank)];
       const std::size_t at = p * sizeof(std::uint64_t);
+      if (begin_of(expected, rank, p) != begin_of(expected, backend.rank(), p)) continue;
       differs[p] = differs[p] || theirs.size() != mine.size() ||
                    std::memcmp(theirs.data() + at, mine.data() + at, sizeof(std::uint64_t)) != 0;
     }
@@ -117,9 +132,13 @@ GradientCheck check_gradients(Backend& backend, const Workload& workload,
   std::vector<std::uint64_t> digests;
   std::vector<double> worst;  // [parameter], of this rank
   for (int p = 0; p < static_cast<int>(workload.parameters.size()); ++p) {
-    const std::vector<float> mine = backend.gradient(p);
-    digests.push_back(digest(mine));
-    const auto& mean = reference.mean[static_cast<std::size_t>(p)];
+    const std::vector<float> gradient = backend.gradient(p);
+    const std::int64_t begin = begin_of(expected, backend.rank(), at(p));
+    const auto mean =
+        std::span(reference.mean[at(p)])
+            .subspan(std::min(static_cast<std::size_t>(begin), reference.mean[at(p)].size()));
+    const auto mine = std::span(gradient).first(std::min(gradient.size(), mean.size()));
+    digests.push_back(digest(gradient));
     const double tolerance = tolerances[static_cast<std::size_t>(p)];
     double most = 0;
     for (std::size_t i = 0; i < mine.size(); ++i) {
@@ -131,7 +150,7 @@ GradientCheck check_gradients(Backend& backend, const Workload& workload,
   }
   GradientCheck check;
   check.kept = expected.kept;
-  const std::vector<bool> differs = differs_between_ranks(backend, digests);
+  const std::vector<bool> differs = differs_between_ranks(backend, expected, digests);
   check.identical = std::ranges::count(differs, true) == 0;
   worst = largest_of_all(backend, std::move(worst));
   if (check.kept == Kept::mean) check.worst = std::ranges::max(worst);

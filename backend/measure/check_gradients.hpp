@@ -42,6 +42,8 @@ struct ExpectedGradients {
   std::vector<DType> wire;  ///< 16-bit types in which the values were sent, if any
   bool quantized = false;   ///< to 8 bit
   int divisor = 0;          ///< what the step divided sums by; 0: all ranks
+  /// The job that was run, where ranks keep parts of parameters; null: they have all of each.
+  const program::Job* in_parts = nullptr;
 };
 
 /// Runs a job without communication, in which parameters have to stay as they are, and averages,
@@ -53,7 +55,8 @@ GradientReference reference_gradients(Backend& backend, const Workload& workload
 /// (without_updates), for a hook may read them. The tolerance is (ranks + micro-batches + 2) units
 /// of rounding, in the parameter's type or in that of the wire, of its largest gradient: each sum
 /// and scaling rounds once, and sums of micro-batches may cancel. Quantisation adds a step of 1/255
-/// of the widest range. Every rank gets the same answer. Communicates.
+/// of the widest range. Of a parameter of which ranks keep parts each compares its own, and the
+/// ranks that keep the same part have to have the same. Every rank gets the same answer. Communicates.
 GradientCheck check_gradients(Backend& backend, const Workload& workload,
                               const GradientReference& reference,
                               const ExpectedGradients& expected = {});

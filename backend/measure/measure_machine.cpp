@@ -130,7 +130,7 @@ class Measurement {
     if (backend_.link_ranks() == 1) return true;
     int sizes = 0;
     for (Bytes size = options_.smallest; size <= options_.largest; size = 2 * size) ++sizes;
-    Shares shares(until(0.6), sizes);
+    Shares shares(until(options_.collectives.empty() ? 0.6 : 0.5), sizes);
     for (Bytes size = options_.smallest; size <= options_.largest; size = 2 * size) {
       const double share = std::log2(static_cast<double>(size.count) /
                                      static_cast<double>(options_.smallest.count)) /
@@ -156,24 +156,27 @@ class Measurement {
   }
 
   bool collectives() {
+    std::vector<CollectiveCase> cases;
     for (const CollectiveCase& kind : options_.collectives)
       for (Bytes size = options_.smallest; size <= std::max(kind.size, options_.smallest);
-           size = 2 * size) {
-        const CollectiveCase each{kind.operation, kind.ranks, size};
-        const std::optional<Spread> time = collective(each);
-        if (!time) return false;
-        result_.collectives.push_back({kind.operation, kind.ranks, payload_of(each), *time});
-      }
+           size = 2 * size)
+        cases.push_back({kind.operation, kind.ranks, size});
+    Shares shares(until(0.75), static_cast<int>(cases.size()));
+    for (const CollectiveCase& each : cases) {
+      const std::optional<Spread> time = collective(each, shares.next());
+      if (!time) return false;
+      result_.collectives.push_back({each.operation, each.ranks, payload_of(each), *time});
+    }
     return true;
   }
 
-  std::optional<Spread> collective(const CollectiveCase& each) {
+  std::optional<Spread> collective(const CollectiveCase& each, Duration allowed) {
     const int in_a_row = row_of(each.size);
     const program::Job job = job_of_collectives(each, backend_.ranks(), in_a_row + 1);
     time_collectives(backend_, job);  // takes the memory
     return repeated(
         fmt::format("{} of {} among {}", name_of(each.operation), to_string(each.size), each.ranks),
-        0.75, options_.patience / 3, Duration::max(), [&](std::vector<Duration>& samples) {
+        0.75, options_.patience / 3, allowed, [&](std::vector<Duration>& samples) {
           samples.push_back(
               mean_of(undisturbed(backend_, [&] { return time_collectives(backend_, job); })));
           return (in_a_row + 1) * samples.back();

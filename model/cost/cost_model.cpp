@@ -175,7 +175,8 @@ void CostModel::renew_laws() {
 Costs CostModel::price(const std::vector<Work>& works, const Passes& of_work) const {
   Costs costs;
   costs.works.reserve(works.size());
-  for (const Work& work : works) costs.works.push_back(cost_of(work));
+  GroupLaws groups;
+  for (const Work& work : works) costs.works.push_back(cost_of(work, groups));
   scale_passes(works, of_work, costs);
   share_optimizer(works, of_work, costs);
   for (std::size_t w = 0; w < works.size(); ++w) {
@@ -228,12 +229,12 @@ void CostModel::share_optimizer(const std::vector<Work>& works, const Passes& of
   }
 }
 
-WorkCost CostModel::cost_of(const Work& work) const {
+WorkCost CostModel::cost_of(const Work& work, GroupLaws& groups) const {
   switch (traits_of(work.operation).kind) {
     case OperationTraits::Kind::kernel:
       return work.computes() ? kernel(work) : host_only(work);
     case OperationTraits::Kind::collective:
-      return collective_cost(work);
+      return collective_cost(work, groups);
     case OperationTraits::Kind::transfer: {
       WorkCost cost;
       cost.host = work.launches * launch.kernel;
@@ -288,14 +289,14 @@ WorkCost CostModel::host_only(const Work& work) const {
   return cost;
 }
 
-WorkCost CostModel::collective_cost(const Work& work) const {
+WorkCost CostModel::collective_cost(const Work& work, GroupLaws& groups) const {
   WorkCost cost;
   cost.host = launch.collective;
   if (work.message == Message::buffers && work.operation == Operation::broadcast) {
     cost.work = buffers_.broadcast(work.payload);
     return cost;
   }
-  const CollectiveCost priced = among(work);
+  const CollectiveCost priced = among(work, groups);
   cost.work = priced.time();
   cost.latency = priced.latency;
   cost.filling = priced.filling;
@@ -304,10 +305,47 @@ WorkCost CostModel::collective_cost(const Work& work) const {
   return cost;
 }
 
+/// The cluster as a group of ranks has it of which each is `stride` ranks behind the one before: as
+/// many of its members are on each node, and all groups that lie there share the node's NICs. None:
+/// such groups are not alike, or it is measured what collectives take.
+std::optional<CalibratedCluster> CostModel::across_nodes(std::int32_t group,
+                                                         std::int32_t stride) const {
+  const bool is_even = cluster_.ranks_per_node.equal();
+  const int members = std::max(1, ranks_per_node / stride);  // of a group on a node
+  const bool is_whole = stride >= ranks_per_node ? stride % ranks_per_node == 0
+                                                 : ranks_per_node % stride == 0;
+  if (!is_even || !is_whole || group % members != 0 || group == members ||
+      std::string_view(collective.name()) == "table")
+    return std::nullopt;
+  CalibratedCluster across = cluster_;
+  across.nodes = group / members;
+  across.ranks_per_node = members;
+  across.inter_node.bandwidth = slowest_nic(cluster_);
+  across.exceptions.clear();
+  const int nics = nics_per_node(cluster_), groups = ranks_per_node / members;
+  across.inter_node.nics = std::max(1, nics / groups);
+  const double share = std::min(1.0, static_cast<double>(nics) / groups);
+  const double slower =
+      across.inter_node.bandwidth.bytes_per_second / cluster_.inter_node.bandwidth.bytes_per_second;
+  across.inter_node.bandwidth.bytes_per_second *= share;
+  across.inter_node.nccl_bandwidth.bytes_per_second *= share * slower;
+  return across;
+}
+
 /// The price of a collective among all ranks, or among a group of ranks: within one node if the
 /// group fits in a node.
-CollectiveCost CostModel::among(const Work& work) const {
+CollectiveCost CostModel::among(const Work& work, GroupLaws& groups) const {
   if (work.group == 0) return collective.of(work.operation, work.payload);
+  const auto by = [&](std::int32_t size, std::int32_t stride, const CalibratedCluster& cluster) {
+    const auto [found, is_new] = groups.try_emplace({size, stride}, cluster);
+    if (is_new) found->second.change = collective.change;
+    return &found->second;
+  };
+  if (work.stride > 1 && work.group > 1 && ranks_per_node < ranks) {
+    if (const auto across = across_nodes(work.group, work.stride))
+      return by(work.group, work.stride, *across)->of(work.operation, work.payload);
+    return collective.of(work.operation, work.payload, work.group);
+  }
   if (work.group > ranks_per_node || ranks_per_node == ranks)
     return collective.of(work.operation, work.payload, work.group);
   if (ranks_per_node == 1 || work.group == 1) return {};
@@ -315,9 +353,7 @@ CollectiveCost CostModel::among(const Work& work) const {
   one_node.nodes = 1;
   one_node.ranks_per_node = ranks_per_node;
   one_node.forced.algorithm.reset();  // it may be one between nodes
-  CollectiveLaw node(one_node);
-  node.change = collective.change;
-  return node.of(work.operation, work.payload, work.group);
+  return by(ranks_per_node, 1, one_node)->of(work.operation, work.payload, work.group);
 }
 
 Costs price(const program::Job& job, const CalibratedCluster& cluster) {

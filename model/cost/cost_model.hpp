@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/cost/calibrated_times.hpp"
@@ -79,11 +81,15 @@ class CostModel {
   int ranks_per_node = 1;  ///< of the largest node
 
  private:
-  WorkCost cost_of(const Work& work) const;
+  /// Laws of collectives among some ranks, by how many these are and by their stride.
+  using GroupLaws = std::map<std::pair<std::int32_t, std::int32_t>, CollectiveLaw>;
+
+  WorkCost cost_of(const Work& work, GroupLaws& groups) const;
   WorkCost kernel(const Work& work) const;
-  WorkCost collective_cost(const Work& work) const;
+  WorkCost collective_cost(const Work& work, GroupLaws& groups) const;
   WorkCost host_only(const Work& work) const;
-  CollectiveCost among(const Work& work) const;
+  CollectiveCost among(const Work& work, GroupLaws& groups) const;
+  std::optional<CalibratedCluster> across_nodes(std::int32_t group, std::int32_t stride) const;
   void renew_laws();
   void scale_passes(const std::vector<Work>& works, const Passes& passes, Costs& costs) const;
   void share_optimizer(const std::vector<Work>& works, const Passes& passes, Costs& costs) const;

@@ -80,7 +80,8 @@ void check_sparse_buckets(const program::Job& job) {
 void check_not_simulated_only(const program::Job& job, const Training& training) {
   for_each_collective(job, [&](const program::Task& task, const program::Origin&) {
     const auto* collective = std::get_if<program::Collective>(&job.deed_of(task).action);
-    if (collective != nullptr && collective->reduction == program::Reduction::mean)
+    if (collective != nullptr && collective->what == program::Collectives::all_reduce &&
+        collective->reduction == program::Reduction::mean)
       throw std::invalid_argument(
           "training.average: all_reduce is simulated only: for real, take it out (gradients are "
           "divided then)");
@@ -99,9 +100,6 @@ void check_not_simulated_only(const program::Job& job, const Training& training)
 }  // namespace
 
 void check_for_ranks(const program::Job& job, const Training& training, const Workload& workload) {
-  if (training.strategy == Strategy::fsdp)
-    throw std::invalid_argument(
-        "strategy fsdp is simulated only: for real, take it out of compare");
   check_not_simulated_only(job, training);
   check_sparse_hooks(training, workload);
   check_sparse_buckets(job);

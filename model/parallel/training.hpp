@@ -157,6 +157,8 @@ struct FsdpSettings {
   std::vector<std::vector<std::int32_t>> units;
   /// none: that of all units but the root's.
   std::optional<bool> reshard_after_forward;
+  /// So many replicas of the shards, each on as many ranks next to each other (HSDP).
+  int replicate = 1;
   /// set_reduce_scatter_max_input_buffers
   int reduce_scatter_max_input_buffers = 1;
   /// set_separate_reduce_scatter_group

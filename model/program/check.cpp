@@ -352,6 +352,7 @@ class IndexChecker {
     if (job_.beside) check_program(*job_.beside);
     for (const Slice& gradient : job_.gradients)
       if (gradient.buffer != no_buffer) check_slice(gradient);
+    if (!job_.parts.empty()) check_parts();
   }
 
  private:
@@ -367,6 +368,26 @@ class IndexChecker {
           refuse(fmt::format("communicator {}: rank {} is in two places", communicator.name, rank));
         seen[at(rank)] = true;
       }
+  }
+
+  void check_parts() const {
+    if (job_.parts.size() != job_.gradients.size())
+      refuse("a job says of some parameters alone which part a rank keeps");
+    for (const Part& part : job_.parts) {
+      if (part.whole < 0) refuse("a parameter has a negative number of elements");
+      if (part.of == nobody) continue;
+      if (part.of < 0 || at(part.of) >= job_.communicators.size())
+        refuse("a parameter's parts are of a communicator that is none of the job's");
+      std::size_t members = 0;
+      for (const auto& group : job_.communicators[at(part.of)].groups) members += group.size();
+      if (members != job_.ranks())
+        refuse(fmt::format("a rank keeps a part by its place in {}, in which it is not",
+                           job_.communicators[at(part.of)].name));
+    }
+    for (const Buffer& buffer : job_.buffers)
+      if (buffer.start == Start::parameters &&
+          (buffer.index < 0 || at(buffer.index) >= job_.parts.size()))
+        refuse("a buffer begins as a parameter that is none of the job's");
   }
 
   void check_buffer(const Buffer& buffer) const {

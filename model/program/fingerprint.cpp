@@ -102,6 +102,7 @@ class Hash : public ValueHash<Hash> {
   void add(const Task& task) {
     add(task.work, task.deed, task.after_end, task.micro_batch, task.stream, task.communicator);
   }
+  void add(const Part& part) { add(part.of, part.whole); }
   void add(const ParameterGroup& group) { add(group.parameters, group.size, group.name); }
   void add(const Hold& hold) { add(hold.before, hold.buffer, hold.pool, hold.begins); }
   void add(const Mark& mark) { add(mark.kind, mark.task, mark.of); }
@@ -118,6 +119,7 @@ std::uint64_t fingerprint(const Job& job) {
   hash.add(job.known_deeds(), job.state, job.hook, job.seed);
   if (job.known) hash.add(*job.known);
   hash.add(job.own, job.passes, job.programs, job.program_of, job.beside, job.gradients);
+  if (!job.parts.empty()) hash.add(job.parts);
   return hash.value();
 }
 

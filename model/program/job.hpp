@@ -118,6 +118,16 @@ struct Program {
   }
 };
 
+/// Of something that ranks share in equal parts, as many elements as the whole has. A rank's part
+/// begins at its place in its group times the elements of a part; the last parts may be shorter
+/// than that, or empty, and what is behind the end is of no use.
+struct Part {
+  std::int16_t of = nobody;  ///< a communicator; nobody: each rank has the whole
+  std::int64_t whole = 0;
+
+  bool operator==(const Part&) const = default;
+};
+
 /// What all ranks do in a step, and to what; but not how long it takes. `simulate` and a backend
 /// take the same object.
 struct Job {
@@ -144,6 +154,9 @@ struct Job {
   std::uint32_t seed = 0;  ///< of the random numbers of that state, the same on all ranks
   /// [parameter] where its gradient lies in the end; empty: it has none.
   std::vector<Slice> gradients{};
+  /// [parameter] of which a rank keeps a part, and in `gradients` has the gradient of that part;
+  /// empty: of none.
+  std::vector<Part> parts{};
 
   std::size_t ranks() const { return program_of.size(); }
   std::size_t known_deeds() const { return known ? known->deeds.size() : 0; }

@@ -123,6 +123,10 @@ class Joiner {
     const auto last = at(sequence.back());
     for (const Slice& each : kinds[last]->gradients)
       all.gradients.push_back(renumbered(each, placed_[last].numbers));
+    for (Part part : kinds[last]->parts) {
+      if (part.of != nobody) part.of = placed_[last].numbers.communicators[at(part.of)];
+      all.parts.push_back(part);
+    }
     all.programs.emplace_back();
     for (const std::int32_t kind : sequence) append(*kinds[at(kind)], placed_[at(kind)]);
   }

@@ -61,6 +61,7 @@ class ValueHash {
     add(work.payload, work.group, work.communicator, work.handed_over);
     if (work.tensors > 0 || work.call != Duration::zero()) add(work.tensors, work.call);
     if (work.by_class) add(*work.by_class);
+    if (work.stride > 1) add(work.stride);
   }
 
   void add(const Passes& passes) { add(passes.forward, passes.backward, passes.optimizer); }

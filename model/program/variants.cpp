@@ -159,6 +159,27 @@ void rewrite_each(const Job& job, Job& changed, Rewrite rewrite) {
   }
 }
 
+/// What collectives that are left out would have written elsewhere than they read is there as zeros,
+/// for what follows reads it.
+void begin_results_with_zeros(const Job& job, Job& changed) {
+  std::set<BufferId> results;
+  for (const Program& program : job.programs)
+    for (const Task& task : program.tasks)
+      if (const auto* collective = std::get_if<Collective>(&job.deed_of(task).action);
+          collective != nullptr && collective->to != collective->from)
+        results.insert(collective->to.buffer);
+  std::erase_if(results, [&](BufferId id) {
+    const Buffer& buffer = job.buffers[id];
+    return buffer.is_view() || buffer.life == Life::job || buffer.start != Start::undefined;
+  });
+  for (const BufferId id : results) {
+    changed.buffers[id].start = Start::zeros;
+    changed.buffers[id].life = Life::step;
+  }
+  for (Program& program : changed.programs)
+    std::erase_if(program.holds, [&](const Hold& hold) { return results.contains(hold.buffer); });
+}
+
 }  // namespace
 
 Job without(const Job& job, const std::function<bool(const Task&)>& left_out) {
@@ -190,6 +211,7 @@ Job without_communication(const Job& job) {
       if (communicating.contains(kept.stream)) kept.stream = 0;
     }
   });
+  begin_results_with_zeros(job, changed);
   return changed;
 }
 
@@ -214,6 +236,7 @@ Job with_pauses(const Job& job, const std::function<Duration(const Work&)>& last
       rewriter.keep(index);
     }
   });
+  begin_results_with_zeros(job, changed);
   return changed;
 }
 

@@ -43,7 +43,9 @@ Work moving(Operation operation, Bytes traffic, Caller caller, int launches) {
 
 std::optional<Work> measured_as(const Work& work) {
   if (!work.computes() || work.optimizer_share > 0) return std::nullopt;
-  if (work.message != Message::gradients) return std::nullopt;
+  // Whole parameters of a unit are as large as its gradients, and copied as often.
+  const bool is_of_unit = work.message == Message::parameters && work.operation == Operation::pack;
+  if (work.message != Message::gradients && !is_of_unit) return std::nullopt;
   // The time of a hook on a layer's output is what the user expects of host threads.
   if (work.known_time && work.operation != Operation::module_hook) return std::nullopt;
   if (!work.gemm && work.traffic == Bytes{}) return std::nullopt;
@@ -84,7 +86,8 @@ std::size_t WorkHash::operator()(const Work& work) const {
   hash = mixed(hash, static_cast<std::uint64_t>(work.traffic.count));
   hash = mixed(hash, static_cast<std::uint64_t>(work.payload.count));
   hash = mixed(hash, static_cast<std::uint64_t>(work.launches) << 32 ^
-                         static_cast<std::uint64_t>(work.group));
+                         static_cast<std::uint64_t>(work.group) ^
+                         static_cast<std::uint64_t>(work.stride) << 16);
   if (work.known_time) hash = mixed(hash, static_cast<std::uint64_t>(work.known_time->count()));
   if (work.tensors > 0 || work.call != Duration::zero()) {
     hash = mixed(hash, static_cast<std::uint64_t>(work.tensors));

@@ -12,7 +12,9 @@ The targets, over all strategies that communicate:
 
     |predicted / measured - 1| of the step   at most 4 % in the median
     the rank that the others wait for        named as measured, in each; of a slow NIC its node, as
-                                             what sets the pace
+                                             what sets the pace. Where both sides wait for less than
+                                             0.2 % of the step, as for a pause that all-reduces
+                                             hide, nobody is waited for, and a name says nothing
 
 Exit code: 0; 3 if a target is not met; 77 where hosts cannot be made; 1 if a run fails.
 """
@@ -34,6 +36,7 @@ EXCEPTIONS = ('{rank: 1, compute: 1.3}', '{rank: 1, compute: 2}', '{rank: 0, com
 NIC, SLOW_RATE = '{node: 1, nic: 500 Mbit/s}', '500mbit'
 KEY = ('exception', 'strategy')
 MEDIAN, NINE_IN_TEN = 0.04, 0.08
+NO_WAIT = 0.002  # of the step
 
 
 def steps(exception, strategy, predicted_ms, measured):
@@ -113,8 +116,14 @@ def measured_cases(arguments):
     return cases
 
 
+def nobody_waits(each):
+    return each['exception'] != NIC and all(
+        each[side + '_wait_ms'] < NO_WAIT * each[side + '_ms'] for side in ('predicted', 'measured'))
+
+
 def named_right(cases):
-    return sum(each['predicted_for'] == each['measured_for'] for each in cases)
+    return sum(each['predicted_for'] == each['measured_for'] or nobody_waits(each)
+               for each in cases)
 
 
 def summary(cases):

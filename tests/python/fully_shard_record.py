@@ -13,7 +13,8 @@ from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 
 KINDS = {'c10d._allgather_base_.default': 'all-gather',
-         'c10d._reduce_scatter_base_.default': 'reduce-scatter'}
+         'c10d._reduce_scatter_base_.default': 'reduce-scatter',
+         'c10d.allreduce_.default': 'all-reduce'}
 
 
 @contextlib.contextmanager
@@ -35,9 +36,9 @@ def casts(operation, arguments, keywords):
 
 
 class Recorder(TorchDispatchMode):
-    """(kind, unit, bytes of the full buffer, type) of every collective, and in `order` the kind of
-    each among the casts and divisions of what is sent. A unit is named by its module; the root's
-    is ''."""
+    """(kind, unit, bytes of the full buffer, or of an all-reduce's, type) of every collective, and
+    in `order` the kind of each among the casts and divisions of what is sent. A unit is named by
+    its module; the root's is ''."""
 
     def __init__(self):
         super().__init__()
@@ -47,9 +48,10 @@ class Recorder(TorchDispatchMode):
         keywords = keywords or {}
         kind = KINDS.get(str(operation))
         if kind:
-            full = max(arguments[0].nbytes, arguments[1].nbytes)
+            tensors = arguments[0] if kind == 'all-reduce' else arguments[:2]
+            full = max(each.nbytes for each in tensors)
             unit = self.units[-1] if self.units else None
-            self.sent.append((kind, unit, full, arguments[0].dtype))
+            self.sent.append((kind, unit, full, tensors[0].dtype))
             self.order.append(kind)
         elif self.units and casts(operation, arguments, keywords):
             self.order.append('cast')

@@ -6,6 +6,7 @@ import re
 import pytest
 from describe_models import example, from_transformers, torch, value_of
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
 
 import ddpsim
 from ddpsim.describe import describe
@@ -73,8 +74,9 @@ def predicted(tmp_path, model, batch, loss, count, autocast=None, **training):
     return str(scenario)
 
 
-def sent_by_ddpsim(scenario, count):
-    """(kind, unit, bytes of the full buffer, type) of every collective of a step."""
+def sent_by_ddpsim(scenario, shards):
+    """(kind, unit, bytes of the full buffer, or of an all-reduce's, type) of every collective of a
+    step, of so many ranks that share a parameter."""
     record = ddpsim.schedule(scenario).record
     units = [block_of(unit['parameters'][0]) for unit in record['buckets']]
     events = json.loads(ddpsim.run(scenario, trace=True).trace)['traceEvents']
@@ -82,11 +84,11 @@ def sent_by_ddpsim(scenario, count):
                if each.get('cat') == 'kernel' and each['name'].startswith('nccl')]
     first_rank = min(each['pid'] for each in kernels)
     kernels = sorted((each for each in kernels if each['pid'] == first_rank),
-                     key=lambda each: each['ts'])
+                     key=lambda each: each['args']['correlation'])
     collectives = [each for each in record['collectives'] if each['bucket'] is not None]
     assert len(collectives) == len(kernels)
     return [(each['operation'], units[each['bucket']],
-             each['bytes'] * (count if each['operation'] == 'all-gather' else 1),
+             each['bytes'] * (shards if each['operation'] == 'all-gather' else 1),
              TYPES[kernel['args']['dtype']])
             for each, kernel in zip(collectives, kernels)]
 
@@ -102,7 +104,7 @@ def order_of_ddpsim(scenario):
             order.append('cast')
         elif words[0] == 'divide':
             order.append('divide')
-        elif words[0] in ('all-gather', 'reduce-scatter') and 'copy-' not in what:
+        elif words[0] in ('all-gather', 'reduce-scatter', 'all-reduce') and 'copy-' not in what:
             order.append(words[0])
     return order
 
@@ -135,19 +137,26 @@ def test_micro_batches_send_what_fully_shard_sends(name, no_sync, tmp_path):
     assert sent_by_ddpsim(scenario, 4) == step.sent
 
 
-def check_mixed(tmp_path, name, policy, count, **training):
+def on_mesh(replicas, shards):
+    return init_device_mesh('cpu', (replicas, shards), mesh_dim_names=('replicate', 'shard'))
+
+
+def check_mixed(tmp_path, name, policy, count, replicas=1, **training):
     """A step is as fully_shard's with that MixedPrecisionPolicy. Models are described under
     autocast to the type of parameters, which is what a scenario takes for their passes."""
     model, batch, loss = made(name)
     types = {key: NAMES[each] for key, each in policy.items()}
     autocast = types.get('param_dtype')
     scenario = predicted(tmp_path, model, batch, loss, count,
-                         None if autocast == 'fp32' else autocast, mp_policy=types, **training)
+                         None if autocast == 'fp32' else autocast, mp_policy=types,
+                         replicate=replicas, **training)
+    shards = count // replicas
     with ranks(count):
+        mesh = {} if replicas == 1 else {'mesh': on_mesh(replicas, shards)}
         step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
                                    [[name] for name in blocks_of(model)],
-                                   mp_policy=MixedPrecisionPolicy(**policy), **training)
-    assert sent_by_ddpsim(scenario, count) == step.sent
+                                   mp_policy=MixedPrecisionPolicy(**policy), **mesh, **training)
+    assert sent_by_ddpsim(scenario, shards) == step.sent
     assert order_of_ddpsim(scenario) == step.order
 
 
@@ -175,3 +184,27 @@ def test_fp16_is_divided_where_fully_shard_divides_it(tmp_path):
 @pytest.mark.parametrize('name', ['mlp', 'llama3', 'hf gpt2'])
 def test_micro_batches_of_mixed_precision(name, policy, no_sync, tmp_path):
     check_mixed(tmp_path, name, policy, 4, micro_batches=3, no_sync=no_sync)
+
+
+@pytest.mark.parametrize('replicas, shards', [(2, 2), (2, 4), (4, 2)])
+@pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3'])
+def test_replicas_of_shards_send_what_fully_shard_sends(name, replicas, shards, tmp_path):
+    count = replicas * shards
+    model, batch, loss = made(name)
+    for synced in ({}, {'micro_batches': 2}, {'micro_batches': 2, 'no_sync': True}):
+        scenario = predicted(tmp_path, model, batch, loss, count, replicate=replicas, **synced)
+        fresh, _, _ = made(name)
+        with ranks(count):
+            step = step_of_fully_shard(fresh, batch, lambda *a: value_of(*a, loss),
+                                       [[name] for name in blocks_of(fresh)],
+                                       mesh=on_mesh(replicas, shards), **synced)
+        assert sent_by_ddpsim(scenario, shards) == step.sent
+
+
+@pytest.mark.parametrize('policy', [
+    {'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32},
+    {'param_dtype': torch.bfloat16},
+    {'param_dtype': torch.float16}])
+def test_replicas_of_mixed_precision(policy, tmp_path):
+    for replicas, shards in ((2, 2), (2, 4), (4, 2)):
+        check_mixed(tmp_path, 'mlp', policy, replicas * shards, replicas)

@@ -147,7 +147,7 @@ TEST_CASE("words that newcomers bring are explained", "[tools][explain]") {
        {std::pair("checkpointing", "computes the others again"),
         std::pair("gradient accumulation", "several micro-batches before an update"),
         std::pair("straggler", "a rank that is slower"), std::pair("zero", "optimizer's state"),
-        std::pair("FSDP", "It is not simulated"), std::pair("gradscaler", "It is not in a step"),
+        std::pair("FSDP", "is the strategy `fsdp`"), std::pair("gradscaler", "It is not in a step"),
         std::pair("ddp", "the strategy `bucketed`"),
         std::pair("world size", "the number of ranks of a job"),
         std::pair("bus bandwidth", "2 (n - 1) / n")}) {

@@ -124,18 +124,45 @@ TEST_CASE("mixed precision halves what fsdp gathers, and changes no other strate
   CHECK_THAT(ddpsim({"schedule", mixed, "--tasks"}).out, Contains("all-gather cast of the root"));
 }
 
-TEST_CASE("what takes buckets or real ranks refuses fsdp in one line", "[tools][fsdp]") {
+TEST_CASE("what takes buckets refuses fsdp in one line", "[tools][fsdp]") {
   const Scratch scratch;
-  const std::string file = sharded(scratch, "[none, fsdp]");
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"tune", file},
-        {"validate", file, "--backend", "threads", "--set",
-         "cluster={device: generic-cpu, ranks_per_node: 2, intra_node: nvlink4}"}}) {
-    const Outcome outcome = ddpsim(words);
-    CAPTURE(words, outcome.err);
-    CHECK(outcome.code == 2);
-    CHECK_THAT(outcome.err, Contains("fsdp"));
-  }
+  const Outcome outcome = ddpsim({"tune", sharded(scratch, "[none, fsdp]")});
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK_THAT(outcome.err, Contains("fsdp"));
+}
+
+TEST_CASE("real ranks run a sharded step as it is predicted", "[tools][fsdp]") {
+  const Scratch scratch;
+  const std::string backend = GENERATE("threads", "gloo");
+  const int replicas = GENERATE(1, 2);
+  const std::string json = scratch.path("result.json").string();
+  const std::string ranks = replicas == 1 ? "2" : "4";
+  const Outcome outcome = ddpsim({"validate",  shipped("examples/mlp-2ranks.yaml"),
+                                  "--backend", backend,
+                                  "--ranks",   ranks,
+                                  "--set",     "compare=[none, flat, fsdp]",
+                                  "--set",     "training.replicate=" + std::to_string(replicas),
+                                  "--set",     "workload.batch=4",
+                                  "--set",     "workload.optimizer=adamw",
+                                  "--steps",   "3",
+                                  "--warm-up", "1",
+                                  "--repeats", "2",
+                                  "--timeout", "60 s",
+                                  "--json",    json});
+  CAPTURE(backend, replicas, outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json results = Json::parse(content_of(json)).at("results");
+  const auto found =
+      std::ranges::find_if(results, [](const Json& each) { return each.at("strategy") == "fsdp"; });
+  REQUIRE(found != results.end());
+  CHECK(found->at("gradients").at("wrong") == 0);
+  CHECK(found->at("gradients").at("worst_over_tolerance") > 0);
+  const Json &predicted = found->at("predicted"), &measured = found->at("measured");
+  for (const char* key : {"collectives", "wire_bytes"})
+    CHECK(predicted.at(key) == measured.at(key));
+  CHECK(predicted.at("collectives") > 12);
+  CHECK(measured.at("step_ms") > 0);
 }
 
 }  // namespace ddpsim

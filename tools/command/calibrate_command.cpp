@@ -189,12 +189,18 @@ std::optional<CalibrateRequest> calibrate_request(const std::vector<std::string>
   return request;
 }
 
-/// Every strategy that ranks run; the first one does not communicate.
+/// Every strategy that keeps whole parameters, and of the others those that the scenario compares;
+/// the first one does not communicate.
 std::vector<Training> trainings_of(const Scenario& scenario) {
   std::vector<Training> trainings{scenario.training};
   trainings.front().strategy = Strategy::none;
-  for (const Strategy strategy : replicating_strategies) {
-    if (strategy == Strategy::none) continue;
+  for (const Strategy strategy : all_strategies) {
+    const bool replicates = std::ranges::find(replicating_strategies, strategy) !=
+                            replicating_strategies.end();
+    const bool is_compared =
+        std::ranges::find(scenario.compare, strategy) != scenario.compare.end() ||
+        scenario.training.strategy == strategy;
+    if (strategy == Strategy::none || (!replicates && !is_compared)) continue;
     trainings.push_back(scenario.training);
     trainings.back().strategy = strategy;
   }

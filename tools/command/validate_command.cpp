@@ -27,6 +27,7 @@
 #include "tools/report/writers/notes.hpp"
 #include "tools/report/writers/output.hpp"
 #include "tools/report/writers/progress.hpp"
+#include "tools/study/asked_collectives.hpp"
 #include "tools/study/file_notes.hpp"
 #include "tools/study/flag_values.hpp"
 #include "tools/study/names.hpp"
@@ -152,13 +153,17 @@ ValidatedVariants variants_of(const Scenario& scenario, const ValidateRequest& r
   return variants;
 }
 
-/// All-reduces larger than any payload of the steps tell nothing of them; to gather what many ranks
+/// Collectives larger than any payload of the steps tell nothing of them; to gather what many ranks
 /// have costs as much as an all-reduce of at most twice the payload.
 Bytes enough_for(const std::vector<program::Job>& jobs) {
   Bytes most = 2 * MiB;
   for (const program::Job& job : jobs)
-    for (const Work& work : job.works)
-      if (is_collective(work.operation)) most = std::max(most, 2 * work.payload);
+    for (const Work& work : job.works) {
+      if (!is_collective(work.operation)) continue;
+      const bool is_of_parts = work.operation == Operation::all_gather && !job.parts.empty();
+      const auto parts = static_cast<std::int64_t>(is_of_parts ? job.ranks() : 1);
+      most = std::max(most, 2 * parts * work.payload);
+    }
   return Bytes{static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(most.count)))};
 }
 
@@ -341,6 +346,9 @@ int validate_command(const std::vector<std::string>& arguments) {
   const ValidatedVariants variants = variants_of(scenario, request, plugins);
   const std::vector<program::Job> jobs = jobs_of(scenario, variants.trainings);
   request.options.measure.largest = std::min(request.options.measure.largest, enough_for(jobs));
+  if (request.job.synchronous())  // GPUs' other collectives are priced from all-reduces
+    request.options.measure.collectives =
+        collectives_of(jobs, link_ranks(options), request.options.measure.largest);
   options.plugins = &plugins;
   if (speaks(options)) {
     check_outputs(request);

@@ -255,8 +255,9 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     if (backend.rank() == 0 && watch.progress)
       watch.progress(fmt::format("gradients, {} of {}", s + 1, jobs.size()), 0);
     backend.run(without_updates(jobs[s]));
-    validation.steps[s].gradients = check_gradients(
-        backend, workload, reference, expected_gradients(trainings[s], backend.ranks()));
+    ExpectedGradients expected = expected_gradients(trainings[s], backend.ranks());
+    expected.in_parts = &jobs[s];
+    validation.steps[s].gradients = check_gradients(backend, workload, reference, expected);
   }
 
   std::vector<program::Job> alone;

@@ -374,9 +374,24 @@ void GpuDevice::copy(const Piece& to, const Piece& from) {
 }
 
 void GpuDevice::put_parameters(const Job& job, std::span<const execute::Beginning> parameters) {
-  for (const auto& [id, piece] : parameters)
-    gpu_.fill(piece.data, piece.count, piece.type,
-              (std::uint64_t{1} << 32) + static_cast<std::uint64_t>(job.buffers[id].index + 1));
+  for (const execute::Beginning& each : parameters) {
+    const Piece& piece = each.piece;
+    const std::uint64_t seed = (std::uint64_t{1} << 32) +
+                               static_cast<std::uint64_t>(job.buffers[each.buffer].index + 1);
+    if (each.filled() == each.whole) {
+      gpu_.fill(piece.data, each.whole, piece.type, seed);
+      if (each.whole < piece.count) clear(piece.part(each.whole, piece.count - each.whole));
+      continue;
+    }
+    const Bytes element = size_of(piece.type);
+    const auto whole = gpu_.allocate(each.whole * element, "a parameter of which this is a part");
+    gpu_.fill(whole.get(), each.whole, piece.type, seed);
+    clear(piece);
+    if (each.filled() > 0)
+      gpu_.copy(first_stream, piece.data, whole.get() + (each.begin * element).count,
+                each.filled() * element);
+    gpu_.read(whole.get(), 1, piece.type);  // waits: the memory goes
+  }
 }
 
 void GpuDevice::draw(const Job& job, BufferId buffer, const Piece& piece, bool fresh) {

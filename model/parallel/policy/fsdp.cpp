@@ -1,5 +1,6 @@
-// PyTorch 2's fully_shard. Every rank keeps one of W equal parts of each parameter. A unit is the
-// parameters of one call; the root's are those that no other call took.
+// PyTorch 2's fully_shard. Ranks are in groups next to each other, one for each replica (without
+// `replicate` all are one group), and each of a group's W ranks keeps one of W equal parts of each
+// parameter. A unit is the parameters of one call; the root's are those that no other call took.
 //
 //     forward    before a unit's first kernel: pack the rank's parts (stream "copy in"), all-gather
 //                (stream "gather"), copy the whole parameters out (compute). Behind its last kernel
@@ -7,12 +8,13 @@
 //     backward   before its first kernel: likewise, unless it is whole; then the all-gather of the
 //                unit before it in the forward pass is issued, beside its kernels. Behind its last
 //                one: free the parameters, pack the gradients (compute), reduce-scatter (stream
-//                "scatter"). A unit whose inputs need no gradient does that when the backward pass
-//                has ended, and so does the root.
+//                "scatter"), and all-reduce the result among replicas (stream "replicate"). A unit
+//                whose inputs need no gradient does that when the backward pass has ended, and so
+//                does the root.
 //     optimizer  once all reduce-scatters have ended, on the rank's parts.
 //
 // All-gathers and reduce-scatters stand in one communicator, so one behind the other in the order
-// of issue. On a synchronous device the host waits for each.
+// of issue; all-reduces in another. On a synchronous device the host waits for each.
 //
 // Mixed precision: a rank's parts, their gradients and the optimizer's state are of the type that
 // parameters are kept in. Parts are cast to `param_dtype` before they are packed; packing gradients
@@ -91,12 +93,15 @@ class Fsdp : public StrategyTasks {
  public:
   void plan(StepBuilder& step) override {
     refuse(step);
-    ranks_ = step.writer.device.ranks;
+    ranks_ = step.writer.device.ranks / step.training.replicate;
+    group_ = step.training.replicate == 1 ? 0 : ranks_;
     step.shards = ranks_;
     make_units(step);
     for (Unit& unit : units_) lay_out(step, unit);
     find_upcasts(step);
-    if (step.training.separate_reduce_scatter_group) step.writer.communicator(1, 0);
+    if (step.training.separate_reduce_scatter_group) step.writer.communicator(1, group_);
+    if (replicates(step))
+      step.writer.communicator(of_replicas(step), step.training.replicate, ranks_);
     if (!step.writer.device.synchronous)  // NCCL runs one collective of a communicator at a time
       for (program::Communicator& each : step.writer.memory.job.communicators) each.at_once = 1;
     for (const Unit& unit : units_)
@@ -161,6 +166,19 @@ class Fsdp : public StrategyTasks {
                             step.works.names[i].substr(0, 200)));
     check_not(step.works.clips_gradients,
               "the norm of sharded gradients is not modelled: take workload.clip_gradients out");
+    const int ranks = step.writer.device.ranks, replicas = step.training.replicate;
+    if (ranks % replicas != 0)
+      check(Refusal{"training.replicate",
+                    fmt::format("{} ranks cannot be {} replicas of as many ranks each: expected a "
+                                "divisor of {}",
+                                ranks, replicas, ranks),
+                    {}});
+    if (replicas > 1 && replicas == ranks)
+      check(Refusal{"training.replicate",
+                    fmt::format("{} replicas on {} ranks leave nothing to shard: take fewer, or "
+                                "strategy bucketed",
+                                replicas, ranks),
+                    {}});
     check_not(!step.training.hooks.empty(),
               "hooks of your own on sharded gradients are not modelled: take training.hooks out");
     check_not(step.training.join.has_value(), "fully_shard has no join(): take training.join out");
@@ -235,6 +253,7 @@ class Fsdp : public StrategyTasks {
 
   void lay_out(StepBuilder& step, Unit& unit) const {
     program::JobMemory& memory = step.writer.memory;
+    const std::int16_t all = step.writer.communicator(0, group_);
     unit.kept = step.memory.kept_type(unit.parameters.front());
     unit.whole = step.memory.type(unit.parameters.front());
     unit.sent = step.training.mp_policy.reduce_dtype.value_or(unit.whole);
@@ -250,11 +269,10 @@ class Fsdp : public StrategyTasks {
             {}});
       const MatrixShape& shape = step.works.matrices[at(each)];
       lengths.push_back(parts_of(shape.rows, ranks_) * shape.columns);
-      step.memory.shard(each, lengths.back());
+      step.memory.shard(each, lengths.back(), all);
       unit.size += step.works.gradients[at(each)].size;
     }
     const std::int64_t length = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
-    const std::int16_t all = step.writer.communicator(0, 0);
     unit.gathered = memory.add("gathered", unit.number, program::Holds::gathered, unit.whole,
                                ranks_ * length, program::Life::held);
     unit.part = {unit.gathered.buffer, all, 0, length};
@@ -409,6 +427,8 @@ class Fsdp : public StrategyTasks {
     if (last_scattered_ != nobody) step.writer.await(last_scattered_);
     last_scattered_ = nobody;
     scattering_.clear();
+    for (const Slice& each : reduced_) step.writer.goes(each, StepStream::scatter);
+    reduced_.clear();
     while (!inputs_.empty()) {
       step.writer.goes(inputs_.front()->scattered, StepStream::compute);
       inputs_.pop_front();
@@ -447,17 +467,18 @@ class Fsdp : public StrategyTasks {
     const Slice received = unit.received.empty() ? result : unit.received;
     // Without mp_policy a mean is that of the collective, of fp16 too.
     const bool divides = unit.sent == DType::fp16 && step.training.mp_policy.is_given();
-    const Divisors divisors = divides ? divisors_for(ranks_) : Divisors{};
+    const Divisors divisors = divides ? divisors_for(writer.device.ranks) : Divisors{};
     const std::int32_t packed = writer.last_kernel;
     last_scattered_ = packed;
     if (!unit.received.empty()) writer.comes(unit.received, StepStream::scatter);
-    divide(step, unit, unit.scattered, divisors.before);
+    divide(step, unit, unit.scattered, divisors.before, StepStream::scatter);
     StepWriter::Sending sending;
     sending.stream = stream(step, StepStream::scatter);
     sending.work.operation = Operation::reduce_scatter;
     sending.work.payload = sent;
     sending.work.handed_over = true;
     sending.work.communicator = step.training.separate_reduce_scatter_group ? 1 : 0;
+    sending.work.group = group_;
     sending.what.what = program::Collectives::reduce_scatter;
     sending.what.reduction = divides ? program::Reduction::sum : program::Reduction::mean;
     sending.what.from = unit.scattered;
@@ -469,34 +490,71 @@ class Fsdp : public StrategyTasks {
     inputs_.push_back(&unit);
     scattering_.push_back(last_scattered_);
     if (writer.device.synchronous) writer.await(last_scattered_, unit.number);
-    divide(step, unit, received, divisors.behind);
+    if (replicates(step)) all_reduce(step, unit, received, divides);
+    divide(step, unit, received, divisors.behind, behind_sums(step));
     if (!unit.received.empty()) {
-      behind(step,
+      behind(step, behind_sums(step),
              moving(Operation::cast, result.count * (size_of(unit.sent) + size_of(unit.kept))),
              program::Cast{.to = result, .from = unit.received},
              origin_of(step, unit, "reduce-scatter cast"));
-      writer.goes(unit.received, StepStream::scatter);
+      // F55: an all-reduce's memory is held until backward has ended.
+      if (replicates(step))
+        reduced_.push_back(unit.received);
+      else
+        writer.goes(unit.received, StepStream::scatter);
     }
     // What an earlier micro-batch left is added to.
     if (adds)
-      behind(step, moving(Operation::accumulate, 3 * unit.gradient.count * size_of(unit.kept)),
+      behind(step, behind_sums(step),
+             moving(Operation::accumulate, 3 * unit.gradient.count * size_of(unit.kept)),
              program::Combine{.to = unit.gradient, .left = unit.gradient, .right = unit.partial},
              {.group = unit.number});
   }
 
-  void divide(StepBuilder& step, const Unit& unit, const Slice& what, double divisor) {
+  /// F55: the sum of all replicas' parts, or their mean.
+  void all_reduce(StepBuilder& step, const Unit& unit, const Slice& part, bool divides) {
+    StepWriter& writer = step.writer;
+    StepWriter::Sending sending;
+    sending.stream = stream(step, StepStream::replicate);
+    sending.work.payload = part.count * size_of(unit.sent);
+    sending.work.operation = Operation::all_reduce;
+    sending.work.handed_over = true;
+    sending.work.communicator = of_replicas(step);
+    sending.work.group = step.training.replicate;
+    sending.work.stride = ranks_;
+    sending.what.what = program::Collectives::all_reduce;
+    sending.what.reduction = divides ? program::Reduction::sum : program::Reduction::mean;
+    sending.what.from = sending.what.to = part;
+    sending.of.group = unit.number;
+    sending.input = sending.ready = last_scattered_;
+    last_scattered_ = writer.send(sending);
+    if (writer.device.synchronous) writer.await(last_scattered_, unit.number);
+  }
+
+  static bool replicates(const StepBuilder& step) { return step.training.replicate > 1; }
+  /// The queue of all-reduces among replicas.
+  static std::uint8_t of_replicas(const StepBuilder& step) {
+    return step.training.separate_reduce_scatter_group ? 2 : 1;
+  }
+  /// Where kernels run on what all ranks' gradients have been reduced to.
+  static StepStream behind_sums(const StepBuilder& step) {
+    return replicates(step) ? StepStream::replicate : StepStream::scatter;
+  }
+
+  void divide(StepBuilder& step, const Unit& unit, const Slice& what, double divisor,
+              StepStream on) {
     if (divisor == 1) return;
-    behind(step, moving(Operation::divide, 2 * what.count * size_of(unit.sent)),
+    behind(step, on, moving(Operation::divide, 2 * what.count * size_of(unit.sent)),
            program::Scale{.to = what, .from = what, .factor = static_cast<float>(1 / divisor)},
            {.group = unit.number});
   }
 
-  /// On the stream of the reduce-scatter, behind what is there of this one.
-  void behind(StepBuilder& step, const Work& work, const program::Action& action,
+  /// Behind what is there of this reduction.
+  void behind(StepBuilder& step, StepStream on, const Work& work, const program::Action& action,
               const program::Origin& origin) {
     StepWriter& writer = step.writer;
     if (writer.device.synchronous) return writer.kernel_task(work.operation, work, action, origin);
-    writer.add(work.operation, StepStream::scatter, writer.number_of(work), action, origin);
+    writer.add(work.operation, on, writer.number_of(work), action, origin);
     writer.depend(last_scattered_);
     last_scattered_ = writer.newest();
   }
@@ -522,6 +580,7 @@ class Fsdp : public StrategyTasks {
     sending.work.operation = Operation::all_gather;
     sending.work.message = Message::parameters;
     sending.work.payload = part;
+    sending.work.group = group_;
     sending.work.handed_over = true;
     sending.what.what = program::Collectives::all_gather;
     sending.what.from = unit.part;
@@ -602,7 +661,8 @@ class Fsdp : public StrategyTasks {
                           origin_of(step, unit, label));
   }
 
-  int ranks_ = 1;
+  int ranks_ = 1;            ///< that share a parameter
+  int group_ = 0;            ///< as in Work: they, or all
   std::vector<Unit> units_;  ///< the root's first, if it has parameters
   std::vector<std::vector<Unit*>> first_here_, last_here_;  ///< [layer] units but the root
   std::vector<Unit*> post_forward_;  ///< in the order in which their forward passes ended
@@ -612,6 +672,7 @@ class Fsdp : public StrategyTasks {
   std::deque<Unit*> inputs_;  ///< of reduce-scatters, still held
   std::deque<std::int32_t> scattering_;
   std::int32_t last_scattered_ = nobody;  ///< the newest task of a reduce-scatter
+  std::vector<Slice> reduced_;            ///< what all-reduces worked on, still held
   bool upcasts_ = false;         ///< gradients wait for the last micro-batch in another type
   std::vector<Slice> added_up_;  ///< [parameter] in that type; empty: nothing waits
 };

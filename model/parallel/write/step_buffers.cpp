@@ -76,7 +76,9 @@ Slice StepBuffers::put_together(const Bucket& bucket, std::int32_t index) {
   return whole;
 }
 
-void StepBuffers::shard(std::int32_t parameter, std::int64_t elements) {
+void StepBuffers::shard(std::int32_t parameter, std::int64_t elements, std::int16_t communicator) {
+  parts_.resize(works_.parameters());
+  parts_[at(parameter)] = {communicator, elements_of(parameter)};
   shards_.resize(works_.parameters());
   shard_gradients_.resize(works_.parameters());
   Slice& weight = weights_[at(parameter)];

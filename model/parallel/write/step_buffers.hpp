@@ -25,13 +25,15 @@ class StepBuffers {
   /// The parameters of a bucket that its hook updates or sends come to lie in one piece.
   program::Slice put_together(const Bucket& bucket, std::int32_t index);
 
-  /// The rank keeps a part of the parameter, of so many elements, instead of all of it; the whole
-  /// and its gradient are there for a while.
-  void shard(std::int32_t parameter, std::int64_t elements);
+  /// The rank keeps a part of the parameter, of so many elements, instead of all of it: the one of
+  /// its place in its group of the communicator. The whole and its gradient are there for a while.
+  void shard(std::int32_t parameter, std::int64_t elements, std::int16_t communicator);
   bool is_sharded(std::int32_t parameter) const {
     return !shards_.empty() && shards_[at(parameter)].buffer != program::no_buffer;
   }
   const program::Slice& shard_of(std::int32_t parameter) const { return shards_[at(parameter)]; }
+  /// As Job::parts.
+  const std::vector<program::Part>& parts() const { return parts_; }
   /// Where the optimizer finds the gradient of the rank's part.
   void set_shard_gradient(std::int32_t parameter, const program::Slice& where) {
     shard_gradients_[at(parameter)] = where;
@@ -103,6 +105,7 @@ class StepBuffers {
   // [parameter]
   std::vector<program::Slice> weights_, gradients_, fresh_;
   std::vector<program::Slice> shards_, shard_gradients_;  ///< empty: no parameter has a shard
+  std::vector<program::Part> parts_;                      ///< likewise
   std::vector<program::Slice> slots_;
   std::vector<program::Slice> where_;
   std::vector<bool> sent_;                           ///< in this micro-batch

@@ -154,6 +154,7 @@ program::Job StepBuilder::finish(int without_inputs) {
   }
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(works.parameters()); ++i)
     job.gradients.push_back(memory.gradient_now(i));
+  job.parts = memory.parts();
   return writer.finish(without_inputs, memory.all_gradients());
 }
 

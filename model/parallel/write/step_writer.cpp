@@ -55,6 +55,8 @@ std::string_view name_of(StepStream stream) {
       return "gather";
     case StepStream::scatter:
       return "scatter";
+    case StepStream::replicate:
+      return "replicate";
   }
   return "?";
 }
@@ -250,6 +252,7 @@ void StepWriter::add(Operation what, StepStream stream, std::uint32_t work,
                     "layers, micro-batches or steps of a comm hook",
                     most_tasks));
   has_shards_ = has_shards_ || stream >= StepStream::copy_in;
+  has_replicas_ = has_replicas_ || stream == StepStream::replicate;
   Written& task = tasks_.emplace_back();
   task.work = work;
   task.after_end = static_cast<std::uint32_t>(after_.size());
@@ -279,20 +282,23 @@ void StepWriter::follow(StepStream stream, const program::Action& action) {
   extras_.push_back({stream, action});
 }
 
-std::int16_t StepWriter::communicator(std::uint8_t queue, std::int32_t size) {
+std::int16_t StepWriter::communicator(std::uint8_t queue, std::int32_t size, std::int32_t stride) {
   std::vector<program::Communicator>& all = memory.job.communicators;
   const auto [found, added] =
-      communicators_.try_emplace({queue, size}, static_cast<std::int16_t>(all.size()));
+      communicators_.try_emplace({queue, size, stride}, static_cast<std::int16_t>(all.size()));
   if (!added) return found->second;
   program::Communicator& made = all.emplace_back();
   made.name = (size == 0 ? "world" : fmt::format("groups of {}", size)) +
+              (stride == 1 ? "" : fmt::format(" across {}", stride)) +
               (queue == 0 ? "" : fmt::format(" {}", queue));
   made.at_once = static_cast<std::uint8_t>(device.collectives_at_once);
   const std::int32_t ranks = size == 0 ? device.ranks : size;
-  for (std::int32_t rank = 0; rank < device.ranks; ++rank) {
-    if (rank % ranks == 0) made.groups.emplace_back();
-    made.groups.back().push_back(rank);
-  }
+  for (std::int32_t block = 0; block < device.ranks; block += ranks * stride)
+    for (std::int32_t first = block; first < std::min(block + stride, device.ranks); ++first) {
+      std::vector<std::int32_t>& group = made.groups.emplace_back();
+      for (std::int32_t each = 0; each < ranks && first + each * stride < device.ranks; ++each)
+        group.push_back(first + each * stride);
+    }
   return found->second;
 }
 
@@ -323,7 +329,7 @@ std::int32_t StepWriter::send(const Sending& sending) {
     made.to = made.from == made.to ? host : on_host(made.to, input);
     made.from = host;
   }
-  made.communicator = communicator(work.communicator, work.group);
+  made.communicator = communicator(work.communicator, work.group, work.stride);
   queues_ = std::max<std::uint8_t>(queues_, work.communicator + 1);
   add(work.operation, sending.stream, number_of(work), made, sending.of);
   tasks_.back().ready = sending.ready;
@@ -455,6 +461,9 @@ void StepWriter::add_streams() {
   if (!has_shards_) return;
   for (const StepStream stream : {StepStream::copy_in, StepStream::gather, StepStream::scatter})
     memory.job.streams.push_back({std::string(name_of(stream)), true, false, std::uint8_t{1}});
+  if (has_replicas_)
+    memory.job.streams.push_back(
+        {std::string(name_of(StepStream::replicate)), true, false, std::uint8_t{1}});
 }
 
 /// Nobody prices what is done at no cost.

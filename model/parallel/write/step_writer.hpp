@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,8 +21,8 @@ struct KnownWork {
 /// The streams of a step. What a comm hook computes once a collective has ended runs aside: on a
 /// stream of its own, or, of a device whose kernels run on the host thread, on the thread that
 /// communicates. Copies between a GPU's memory and the host's have a stream for each direction.
-/// Shards are packed, gathered and scattered on streams of their own; a job has these if it uses
-/// them.
+/// Shards are packed, gathered, scattered and reduced among replicas on streams of their own; a job
+/// has these if it uses them.
 enum class StepStream : std::uint8_t {
   host,
   compute,
@@ -32,6 +33,7 @@ enum class StepStream : std::uint8_t {
   copy_in,
   gather,
   scatter,
+  replicate,
 };
 
 /// Writes a step as a job: what all ranks do, in the order in which hosts issue it. Ranks that do
@@ -98,8 +100,9 @@ class StepWriter {
   void comes(const program::Slice& buffer, StepStream pool) { hold(buffer, pool, true); }
   void goes(const program::Slice& buffer, StepStream pool) { hold(buffer, pool, false); }
 
-  /// All ranks in groups of so many next to each other (0: all), in a queue of their own.
-  std::int16_t communicator(std::uint8_t queue, std::int32_t size);
+  /// All ranks in groups of so many (0: all), each `stride` behind the one before, in a queue of
+  /// their own.
+  std::int16_t communicator(std::uint8_t queue, std::int32_t size, std::int32_t stride = 1);
 
   /// What is sent. Where collectives run on the hosts (Device::through_host) its input is copied
   /// there before, and its result back behind it.
@@ -207,9 +210,10 @@ class StepWriter {
   std::vector<std::uint32_t> after_;
   std::vector<Extra> extras_;
   std::vector<Held> holds_;
-  bool has_shards_ = false;  ///< streams for them
+  bool has_shards_ = false;    ///< streams for them
+  bool has_replicas_ = false;  ///< of shards: likewise
   std::vector<std::pair<std::int32_t, std::int32_t>> logged_;
-  std::map<std::pair<std::uint8_t, std::int32_t>, std::int16_t> communicators_;
+  std::map<std::tuple<std::uint8_t, std::int32_t, std::int32_t>, std::int16_t> communicators_;
   std::uint8_t queues_ = 1;  ///< of collectives
 };
 

@@ -455,6 +455,12 @@ void add_shards(Map<TrainingDraft>& map) {
                        "pass and gathered again for the backward pass.",
             .unset = "auto",
             .source = "torch.distributed.fsdp.fully_shard (rules F27-F29)"})
+      .key("replicate", value::whole(1, 1 << 20), &TrainingDraft::replicate,
+           {.meaning = "Strategy fsdp: so many groups of ranks next to each other keep a replica "
+                       "each, sharded among its ranks alone; what they reduce-scattered is "
+                       "all-reduced among the groups. HSDP is as many replicas as nodes.",
+            .source = "torch.distributed.fsdp.fully_shard with a mesh of two dimensions (rules "
+                      "F55-F57)"})
       .key("reduce_scatter_max_input_buffers", value::whole(1, 64),
            &TrainingDraft::reduce_scatter_max_input_buffers,
            {.meaning = "Strategy fsdp: how many inputs of reduce-scatters are held at a time; the "

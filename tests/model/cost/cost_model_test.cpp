@@ -380,6 +380,39 @@ TEST_CASE("a collective of a few ranks of one node takes that node's link", "[mo
   CHECK(time(4, faster) == 6 * (5us + 625ns));
 }
 
+TEST_CASE("a collective across nodes has its share of their NICs", "[model][cost_model]") {
+  Cluster cluster = ring(4, 10us, gigabytes_per_second(100));
+  cluster.nodes = 4;
+  cluster.inter_node.latency = 1ms;
+  cluster.inter_node.bandwidth = gigabytes_per_second(1);
+  const auto time = [&](int group, int stride) {
+    FlatStep schedule;
+    schedule.works = {{}};
+    Work& sum = schedule.works.front();
+    sum.operation = Operation::all_reduce;
+    sum.payload = {1'000'000};
+    sum.group = group;
+    sum.stride = stride;
+    return price(CostModel(cluster), schedule).works.front().work;
+  };
+  // Four groups of a rank on each node: a ring of 4 over nodes, 6 steps of a quarter of the bytes.
+  for (const auto& [nics, quickness] : {std::pair(8, 1), {4, 1}, {2, 2}, {1, 4}}) {
+    CAPTURE(nics);
+    cluster.inter_node.nics = nics;
+    const int each = std::max(1, nics / 4);
+    CHECK(time(4, 4) == 6 * (1ms + quickness * 250us / each));
+    // Of groups of two, every other node.
+    CHECK(time(2, 4) == 2 * (1ms + quickness * 500us / each));
+    CHECK(time(2, 8) == time(2, 4));
+  }
+  // Groups of two ranks on each node share its NICs by halves.
+  cluster.inter_node.nics = 2;
+  CHECK(time(8, 2) == 14 * (1ms + 125us));
+  // Within a node, what groups of neighbours take.
+  cluster.nodes = 1;
+  CHECK(time(2, 2) == time(2, 1));
+}
+
 TEST_CASE("the host pays for hooks, graph walks and, on a synchronous device, waits",
           "[model][cost_model]") {
   const auto cost = [](Work work, bool synchronous) {

@@ -87,11 +87,16 @@ TEST_CASE("in a sharded step all that is read was written, and lives", "[model][
     Workload workload = drawn::random_workload(draw);
     Cluster cluster = drawn::random_cluster(draw);
     cluster.through_host.reset();
-    const Training training = random_sharding(draw);
+    Training training = random_sharding(draw);
     const MixedPrecision& policy = training.mp_policy;
     if (policy.param_dtype) workload = with_cast(std::move(workload), *policy.param_dtype);
     const StepWorks works(workload, cluster, draw.any_of(all_optimizers));
-    CAPTURE(round, works.device.ranks, works.device.synchronous);
+    const int ranks = works.device.ranks;
+    if (draw.one_in(2)) do
+        training.replicate = draw.between(1, ranks);
+      while (ranks % training.replicate != 0 || (ranks > 1 && training.replicate == ranks));
+    const int shards = ranks / training.replicate;
+    CAPTURE(round, ranks, training.replicate, works.device.synchronous);
     program::Job job;
     try {
       job = build_job(works, training);
@@ -109,17 +114,18 @@ TEST_CASE("in a sharded step all that is read was written, and lives", "[model][
     ++whole;
     const auto gathers = sent(job, Operation::all_gather);
     const auto reductions = sent(job, Operation::reduce_scatter);
+    const auto averages = sent(job, Operation::all_reduce);
     for (std::int32_t unit = 0; unit < static_cast<std::int32_t>(job.groups.size()); ++unit)
       for (int m = 0; m < training.micro_batches; ++m) {
         CAPTURE(unit, m);
         Bytes part, reduced;
         for (const std::int32_t each : job.groups[at(unit)].parameters) {
           const Parameter& parameter = workload.parameters[at(each)];
-          const std::int64_t elements = part_of(parameter, works.device.ranks);
+          const std::int64_t elements = part_of(parameter, shards);
           const DType whole = policy.param_dtype.value_or(parameter.dtype);
           part += elements * size_of(whole);
           if (!parameter.unused)
-            reduced += works.device.ranks * elements * size_of(policy.reduce_dtype.value_or(whole));
+            reduced += shards * elements * size_of(policy.reduce_dtype.value_or(whole));
         }
         const bool is_synced = !training.no_sync || m + 1 == training.micro_batches;
         const auto of = [&](const BySource& all) {
@@ -129,6 +135,9 @@ TEST_CASE("in a sharded step all that is read was written, and lives", "[model][
         const bool sends = is_synced && reduced != Bytes{};
         CHECK(of(reductions).times == (sends ? 1 : 0));
         if (sends) CHECK(of(reductions).payload == reduced);
+        CHECK(of(averages).times == (sends && training.replicate > 1 ? 1 : 0));
+        if (sends && training.replicate > 1)
+          CHECK(of(averages).payload == Bytes{reduced.count / shards});
         const int most = training.reshard_after_forward == false ? 1 : 2;
         CHECK(of(gathers).times >= 1);
         CHECK(of(gathers).times <= most);
@@ -136,6 +145,46 @@ TEST_CASE("in a sharded step all that is read was written, and lives", "[model][
       }
   }
   CHECK(whole > 100);
+}
+
+TEST_CASE("F55: replicas shard among neighbours and average across them", "[model][fsdp]") {
+  const Workload workload =
+      timed::chain(2, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, 4 * MiB);
+  const StepWorks works(workload, timed::eight_gpus(), Optimizer::sgd);
+  Training training;
+  training.strategy = Strategy::fsdp;
+  training.replicate = 2;
+  training.units = {{0}, {1}};
+  const program::Job job = build_job(works, training);
+  std::map<Operation, std::vector<std::vector<std::int32_t>>> groups;
+  std::map<Operation, Bytes> handed;
+  for (const program::Task& task : job.programs.front().tasks) {
+    const std::int16_t communicator = program::communicator_of(job.deed_of(task).action);
+    if (communicator == nobody) continue;
+    groups[job.works[task.work].operation] = job.communicators[at(communicator)].groups;
+    handed[job.works[task.work].operation] = job.works[task.work].payload;
+  }
+  const std::vector<std::vector<std::int32_t>> neighbours{{0, 1, 2, 3}, {4, 5, 6, 7}};
+  CHECK(groups[Operation::all_gather] == neighbours);
+  CHECK(groups[Operation::reduce_scatter] == neighbours);
+  CHECK(groups[Operation::all_reduce] ==
+        std::vector<std::vector<std::int32_t>>{{0, 4}, {1, 5}, {2, 6}, {3, 7}});
+  CHECK(handed[Operation::all_gather] == 1 * MiB);
+  CHECK(handed[Operation::reduce_scatter] == 4 * MiB);
+  CHECK(handed[Operation::all_reduce] == 1 * MiB);
+}
+
+TEST_CASE("replicas that leave nothing to shard, or ranks over, are refused", "[model][fsdp]") {
+  const Workload workload =
+      timed::chain(1, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, 4 * MiB);
+  const StepWorks works(workload, timed::eight_gpus(), Optimizer::sgd);
+  Training training;
+  training.strategy = Strategy::fsdp;
+  for (const auto& [replicas, why] :
+       {std::pair(3, "expected a divisor of 8"), std::pair(8, "leave nothing to shard")}) {
+    training.replicate = replicas;
+    CHECK_THROWS_WITH(build_job(works, training), Catch::Contains(why));
+  }
 }
 
 TEST_CASE("a rank holds a part of everything, and whole units for a while", "[model][fsdp]") {

@@ -45,11 +45,11 @@ inline void in_fields(ClassCost v, const Visit<ClassCost>& visit) {
 }
 inline void in_fields(Work v, const Visit<Work>& visit) {
   auto& [operation, message, gemm, traffic, type, launches, tensors, call, known_time, by_class,
-         caller, aside, beside_hook, optimizer_share, host, hook_calls, payload, group,
+         caller, aside, beside_hook, optimizer_share, host, hook_calls, payload, group, stride,
          communicator, handed_over] = v;
   in_each(v, visit, operation, message, gemm, traffic, type, launches, tensors, call, known_time,
           by_class, caller, aside, beside_hook, optimizer_share, host, hook_calls, payload, group,
-          communicator, handed_over);
+          stride, communicator, handed_over);
 }
 inline void in_fields(program::Wait, const Visit<program::Wait>&) {}
 inline void in_fields(program::Meet, const Visit<program::Meet>&) {}
@@ -226,12 +226,16 @@ inline void in_fields(Passes v, const Visit<Passes>& visit) {
   auto& [forward, backward, optimizer] = v;
   in_each(v, visit, forward, backward, optimizer);
 }
+inline void in_fields(program::Part v, const Visit<program::Part>& visit) {
+  auto& [of, whole] = v;
+  in_each(v, visit, of, whole);
+}
 inline void in_fields(program::Job v, const Visit<program::Job>& visit) {
   auto& [streams, communicators, buffers, works, groups, labels, known, own, passes, programs,
-         program_of, beside, state, hook, seed, gradients] = v;
+         program_of, beside, state, hook, seed, gradients, parts] = v;
   static_cast<void>(known);  // shared, and hashed as `own` is
   in_each(v, visit, streams, communicators, buffers, works, groups, labels, own, passes, programs,
-          program_of, beside, state, hook, seed, gradients);
+          program_of, beside, state, hook, seed, gradients, parts);
 }
 /// An action of the same kind, changed.
 inline void in_fields(program::Action v, const Visit<program::Action>& visit) {

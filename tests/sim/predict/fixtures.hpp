@@ -195,6 +195,7 @@ struct ScriptedJob {
       case StepStream::copy_in:
       case StepStream::gather:
       case StepStream::scatter:
+      case StepStream::replicate:
         break;
     }
     throw std::logic_error("no script has shards");

@@ -1,0 +1,163 @@
+// fully_shard for real: parts of parameters are gathered, gradients reduce-scattered, parts updated.
+
+#include <catch2/catch.hpp>
+
+#include "tests/backend/jobs.hpp"
+
+namespace ddpsim {
+namespace {
+
+using WholeParameters = std::vector<std::vector<float>>;  // [parameter]
+
+Training sharded(std::optional<bool> reshard, int micro_batches = 1, bool no_sync = false) {
+  Training training;
+  training.strategy = Strategy::fsdp;
+  training.reshard_after_forward = reshard;
+  training.micro_batches = micro_batches;
+  training.no_sync = no_sync;
+  return training;
+}
+
+/// The step, which in the end tells parameters where it is asked for gradients.
+program::Job telling_parameters(program::Job job) {
+  for (program::BufferId id = 0; id < job.buffers.size(); ++id)
+    if (const program::Buffer& buffer = job.buffers[id]; buffer.start == program::Start::parameters)
+      job.gradients[at(buffer.index)] = {id, program::nowhere, 0, buffer.elements};
+  return job;
+}
+
+/// What all ranks keep of each parameter after so many steps, put together; without parts: what
+/// each keeps, one behind the other.
+WholeParameters whole_parameters_after(const SmallJob& small, const Training& training, int steps) {
+  const int ranks = small.cluster.ranks();
+  const program::Job step = telling_parameters(small.step(training));
+  std::vector<WholeParameters> kept(at(ranks));
+  REQUIRE(run_job(job_of(ranks), [&](Backend& rank) {
+            rank.load(small.workload, small.optimizer);
+            for (int each = 0; each < steps; ++each) rank.run(step);
+            if (steps == 0) rank.run(without_updates(step));
+            for (int p = 0; p < static_cast<int>(small.workload.parameters.size()); ++p)
+              kept[at(rank.rank())].push_back(rank.gradient(p));
+            return 0;
+          }) == 0);
+  WholeParameters all(small.workload.parameters.size());
+  for (std::size_t p = 0; p < all.size(); ++p) {
+    for (const WholeParameters& each : kept)
+      all[p].insert(all[p].end(), each[p].begin(), each[p].end());
+    if (!step.parts.empty()) {
+      const auto whole = static_cast<std::size_t>(step.parts[p].whole);
+      REQUIRE(all[p].size() >= whole);
+      for (std::size_t i = whole; i < all[p].size(); ++i) REQUIRE(all[p][i] == 0);  // padding
+      all[p].resize(whole);
+    } else {
+      for (const WholeParameters& each : kept) REQUIRE(each[p] == kept.front()[p]);
+      all[p].resize(all[p].size() / at(ranks));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("F36: every rank ends with the mean of its parts of the gradients", "[backend][fsdp]") {
+  const int ranks = GENERATE(1, 2, 3);
+  const std::string backend = ranks == 3 ? GENERATE("threads", "gloo") : "threads";
+  const SmallJob job(ranks);
+  CAPTURE(ranks, backend);
+  for (const std::optional<bool> reshard : {std::optional<bool>{}, {true}, {false}})
+    for (const int micro_batches : {1, 3})
+      for (const bool no_sync : {false, true})
+        for (const auto& units : {std::vector<std::vector<std::int32_t>>{}, {{2, 1}}}) {
+          if (micro_batches == 1 && no_sync) continue;
+          CAPTURE(reshard.value_or(false), reshard.has_value(), micro_batches, no_sync, units);
+          Training training = sharded(reshard, micro_batches, no_sync);
+          training.units = units;
+          Training none = training;
+          none.strategy = Strategy::none;
+          const program::Job step = job.step(training);
+          const int checked = run_job(job_of(ranks, backend), [&](Backend& rank) {
+            rank.load(job.workload, job.optimizer);
+            const GradientReference reference =
+                reference_of(rank, job, job.step(none), micro_batches);
+            rank.run(without_updates(step));
+            ExpectedGradients expected;
+            expected.in_parts = &step;
+            if (!check_gradients(rank, job.workload, reference, expected).good()) return 5;
+            // It can fail: half of the mean is not the mean.
+            expected.divisor = 2 * ranks;
+            return check_gradients(rank, job.workload, reference, expected).good() ? 6 : 0;
+          });
+          CHECK(checked == 0);
+        }
+}
+
+TEST_CASE("F55: replicas of shards end with the same mean of all ranks", "[backend][fsdp]") {
+  const std::string backend = GENERATE("threads", "gloo");
+  const SmallJob job(4);
+  CAPTURE(backend);
+  for (const int micro_batches : {1, 2})
+    for (const bool no_sync : {false, true}) {
+      CAPTURE(micro_batches, no_sync);
+      Training training = sharded({}, micro_batches, no_sync);
+      training.replicate = 2;
+      Training none = training;
+      none.strategy = Strategy::none;
+      const program::Job step = job.step(training);
+      const int checked = run_job(job_of(4, backend), [&](Backend& rank) {
+        rank.load(job.workload, job.optimizer);
+        const GradientReference reference = reference_of(rank, job, job.step(none), micro_batches);
+        rank.run(without_updates(step));
+        ExpectedGradients expected;
+        expected.in_parts = &step;
+        const GradientCheck check = check_gradients(rank, job.workload, reference, expected);
+        return !check.identical ? 5 : check.good() ? 0 : 6;
+      });
+      CHECK(checked == 0);
+    }
+}
+
+TEST_CASE("F5: updated parts are, put together, what flat makes of the parameters",
+          "[backend][fsdp]") {
+  const int ranks = GENERATE(1, 2, 3);
+  SmallJob job(ranks);
+  CAPTURE(ranks);
+  for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adamw}) {
+    job.optimizer = optimizer;
+    Training flat;
+    flat.strategy = Strategy::flat;
+    CAPTURE(name_of(optimizer));
+    const WholeParameters untouched = whole_parameters_after(job, flat, 0);
+    CHECK((whole_parameters_after(job, sharded({}), 0) == untouched));
+    const WholeParameters expected = whole_parameters_after(job, flat, 3);
+    const WholeParameters found = whole_parameters_after(job, sharded(true), 3);
+    CHECK((found != untouched));
+    if (ranks < 3) {  // sums of two have one order, and halves are exact
+      CHECK((found == expected));
+      continue;
+    }
+    for (std::size_t p = 0; p < found.size(); ++p)
+      for (std::size_t i = 0; i < found[p].size(); ++i)
+        if (found[p][i] != Approx(expected[p][i]).epsilon(1e-4).margin(1e-6)) {
+          CAPTURE(p, i, found[p][i], expected[p][i]);
+          FAIL_CHECK("another parameter");
+          break;
+        }
+  }
+}
+
+TEST_CASE("a rank keeps its part of parameters and of the optimizer's state and no more",
+          "[backend][fsdp]") {
+  SmallJob job(4);
+  job.optimizer = Optimizer::adamw;
+  const program::Job step = job.step(sharded({}));
+  std::int64_t kept = 0, parts = 0;
+  for (const program::Buffer& buffer : step.buffers)
+    if (!buffer.is_view() && buffer.life == program::Life::job) kept += buffer.elements;
+  for (const Parameter& each : job.workload.parameters) {
+    const std::int64_t rows = (each.shape.front() + 3) / 4;
+    parts += rows * each.elements() / each.shape.front();
+  }
+  CHECK(kept == 3 * parts);  // the part, and two moments of it
+}
+
+}  // namespace ddpsim
