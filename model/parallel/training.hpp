@@ -139,6 +139,17 @@ struct FlatSettings {
   bool flat_views = false;
 };
 
+/// MixedPrecisionPolicy of fully_shard.
+struct MixedPrecision {
+  /// Of gathers, of whole parameters and their gradients, and of what passes compute; none: the type
+  /// that parameters are kept in.
+  std::optional<DType> param_dtype;
+  std::optional<DType> reduce_dtype;  ///< of reduce-scatters; none: that of whole gradients
+
+  bool is_given() const { return param_dtype || reduce_dtype; }
+  bool operator==(const MixedPrecision&) const = default;
+};
+
 /// `fsdp`.
 struct FsdpSettings {
   /// Parameters of each call of fully_shard but the root's, in the order of the modules. None: the
@@ -152,8 +163,10 @@ struct FsdpSettings {
   int reduce_scatter_max_input_buffers = 1;
   /// set_separate_reduce_scatter_group
   bool separate_reduce_scatter_group = false;
-  /// Under `none`, in place of fsdp: the optimizer updates this rank's part of parameters alone.
-  bool updates_part = false;
+  MixedPrecision mp_policy;
+  // Under `none`, in place of fsdp:
+  bool updates_part = false;  ///< the optimizer updates this rank's part of parameters alone
+  bool passes_cast = false;   ///< passes are those of `mp_policy`
 };
 
 /// How a step is trained: everything that shapes its job besides the workload and the cluster. A
@@ -178,6 +191,25 @@ struct Training : BucketSettings,
   /// Which iteration of the training, from 1; 0: the steady state. A step counts as one iteration,
   /// however many of its micro-batches communicate. See policy/iteration.hpp.
   int iteration = 0;
+
+  /// Are passes those of parameters in `param_dtype` (Workload::cast)?
+  bool casts_parameters() const {
+    const bool is_fsdp = strategy == Strategy::fsdp || (strategy == Strategy::none && passes_cast);
+    return is_fsdp && mp_policy.param_dtype;
+  }
+  /// Gradients travel in buckets, whatever the strategy was.
+  Training in_buckets() const {
+    Training bucketed = *this;
+    bucketed.strategy = Strategy::bucketed;
+    return bucketed;
+  }
+  /// The same passes, and no communication.
+  Training without_communication() const {
+    Training alone = *this;
+    alone.passes_cast = casts_parameters();
+    alone.strategy = Strategy::none;
+    return alone;
+  }
 
   /// What gradients are divided by when they are averaged over `ranks` ranks (a comm hook divides
   /// by all).

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -142,6 +143,9 @@ struct Workload {
   double step_spread = 0;
   /// Measured: why its times are of little use, a sentence each.
   std::vector<std::string> doubts;
+  /// The same network as it runs where parameters are cast to another type before its passes: the
+  /// `dtype` of its parameters is that type. None: nobody asks, or they are of that type already.
+  std::shared_ptr<const Workload> cast{};
 
   std::int64_t elements() const;  ///< of all parameters
   Bytes gradient_size() const;

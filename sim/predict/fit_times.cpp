@@ -34,8 +34,7 @@ double factor_reaching(Duration measured, TimeAt&& time_at) {
 }  // namespace
 
 PassFactors fit_times(StepModel& model, const Training& training, const MeasuredTimes& times) {
-  Training alone = training;
-  alone.strategy = Strategy::none;
+  const Training alone = training.without_communication();
   const auto planned = std::make_shared<const PlannedStep>(plan_step(model.works, alone));
   PassFactors factors;
   const auto fit = [&](std::optional<Duration> measured, double PassFactors::*pass,

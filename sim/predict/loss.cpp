@@ -77,9 +77,8 @@ class Removal {
 
 using Parts = std::array<Duration, all_losses.size()>;
 
-PlannedStep plan_none(const StepModel& model, Training training) {
-  training.strategy = Strategy::none;
-  return plan_step(model.works, training);
+PlannedStep plan_none(const StepModel& model, const Training& training) {
+  return plan_step(model.works, training.without_communication());
 }
 
 /// all_losses with what lies between interference and the rest in the opposite order.
@@ -111,11 +110,11 @@ std::string_view name_of(Loss loss) {
   return names[static_cast<std::size_t>(loss)];
 }
 
-Duration one_rank_step(const StepModel& model, Training training) {
+Duration one_rank_step(const StepModel& model, const Training& training) {
   CostModel even = model.costs;
   even.make_ranks_even();
   even.least_step = training.least_step(1);
-  return step_length(even, plan_none(model, std::move(training)));
+  return step_length(even, plan_none(model, training));
 }
 
 StepLoss step_loss(const StepModel& model, const Step& step) {

@@ -66,6 +66,6 @@ StepLoss step_loss(const StepModel& model, const Step& step);
 /// The step of one rank that trains by itself. Without communication a rank of many differs from
 /// one by itself only in that the step ends with the slowest, and that its node makes batches for
 /// others too.
-Duration one_rank_step(const StepModel& model, Training training);
+Duration one_rank_step(const StepModel& model, const Training& training);
 
 }  // namespace ddpsim

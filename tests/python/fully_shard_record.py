@@ -1,7 +1,8 @@
 """What fully_shard of the installed torch sends, of ranks of which this process is one.
 
 Nothing is sent: the process group is torch's fake one. What counts is which collectives are issued,
-in which order, of which unit and of how many bytes."""
+in which order, of which unit, of how many bytes and of which type; and which kernels cast what is
+sent, or divide it."""
 import contextlib
 
 import torch
@@ -26,21 +27,38 @@ def ranks(count):
         dist.destroy_process_group()
 
 
+def casts(operation, arguments, keywords):
+    """Is it a kernel that writes what it reads in another type?"""
+    if str(operation) == 'aten._foreach_copy_.default':
+        return arguments[0][0].dtype != arguments[1][0].dtype
+    return (str(operation) == 'aten._to_copy.default'
+            and keywords.get('dtype', arguments[0].dtype) != arguments[0].dtype)
+
+
 class Recorder(TorchDispatchMode):
-    """(kind, unit, bytes of the full buffer, or of an all-reduce's) of every collective. A unit is
-    named by its module; the root's is ''."""
+    """(kind, unit, bytes of the full buffer, or of an all-reduce's, type) of every collective, and
+    in `order` the kind of each among the casts and divisions of what is sent. A unit is named by
+    its module; the root's is ''."""
 
     def __init__(self):
         super().__init__()
-        self.sent, self.units = [], []
+        self.sent, self.order, self.units = [], [], []
 
     def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
+        keywords = keywords or {}
         kind = KINDS.get(str(operation))
         if kind:
-            full = (sum(each.nbytes for each in arguments[0]) if kind == 'all-reduce'
-                    else max(arguments[0].nbytes, arguments[1].nbytes))
-            self.sent.append((kind, self.units[-1] if self.units else None, full))
-        return operation(*arguments, **(keywords or {}))
+            tensor = arguments[0][0] if kind == 'all-reduce' else arguments[0]
+            full = tensor.nbytes if kind == 'all-reduce' else max(tensor.nbytes,
+                                                                  arguments[1].nbytes)
+            unit = self.units[-1] if self.units else None
+            self.sent.append((kind, unit, full, tensor.dtype))
+            self.order.append(kind)
+        elif self.units and casts(operation, arguments, keywords):
+            self.order.append('cast')
+        elif self.units and str(operation).startswith('aten.div_.'):
+            self.order.append('divide')
+        return operation(*arguments, **keywords)
 
     @contextlib.contextmanager
     def naming_units(self):
@@ -64,8 +82,8 @@ class Recorder(TorchDispatchMode):
                 setattr(groups.FSDPParamGroup, name, original)
 
 
-def sent_by_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=False, **settings):
-    """What a step sends once it has done one before: all of its micro-batches."""
+def step_of_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=False, **settings):
+    """The record of a step that has done one before: all of its micro-batches."""
     for unit in units:
         fully_shard([model.get_submodule(name) for name in unit], **settings)
     fully_shard(model, **settings)
@@ -80,4 +98,4 @@ def sent_by_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=F
     model.zero_grad()
     with recorder.naming_units(), recorder:
         step()
-    return recorder.sent
+    return recorder

@@ -1,5 +1,5 @@
 """What strategy fsdp sends is what PyTorch's fully_shard sends: which collectives, of which units,
-of how many bytes, in which order."""
+of how many bytes, of which type, in which order, and with which casts and divisions."""
 import json
 import re
 
@@ -12,7 +12,9 @@ import ddpsim
 from ddpsim.describe import describe
 
 pytest.importorskip('torch', minversion='2.13')
-from fully_shard_record import ranks, sent_by_fully_shard  # noqa: E402
+from torch.distributed.fsdp import MixedPrecisionPolicy  # noqa: E402
+
+from fully_shard_record import ranks, step_of_fully_shard  # noqa: E402
 
 
 class Odd(nn.Module):
@@ -55,22 +57,52 @@ def blocks_of(model):
     return [name for name in dict.fromkeys(names) if name]
 
 
-def sent_by_ddpsim(tmp_path, model, batch, loss, count, **training):
-    """(kind, unit, bytes of the full buffer) of every collective of a step."""
+TYPES = {'Float': torch.float32, 'BFloat16': torch.bfloat16, 'Half': torch.float16}
+NAMES = {torch.float32: 'fp32', torch.bfloat16: 'bf16', torch.float16: 'fp16'}
+
+
+def predicted(tmp_path, model, batch, loss, count, autocast=None, **training):
+    """A scenario under fsdp, of that many ranks."""
     workload = tmp_path / 'workload.json'
-    describe(model, batch, loss).save(str(workload))
+    describe(model, batch, loss, autocast=autocast).save(str(workload))
     scenario = tmp_path / 'scenario.yaml'
     scenario.write_text(json.dumps({
         'workload': {'model': str(workload)},
         'cluster': {'nodes': 1, 'ranks_per_node': count, 'device': 'h100-sxm',
                     'intra_node': 'nvlink4'},
         'compare': ['fsdp'], 'training': {'strategy': 'fsdp', **training}}))
-    shards = count // training.get('replicate', 1)
-    record = ddpsim.schedule(str(scenario)).record
+    return str(scenario)
+
+
+def sent_by_ddpsim(scenario, shards):
+    """(kind, unit, bytes of the full buffer, type) of every collective of a step."""
+    record = ddpsim.schedule(scenario).record
     units = [block_of(unit['parameters'][0]) for unit in record['buckets']]
+    events = json.loads(ddpsim.run(scenario, trace=True).trace)['traceEvents']
+    kernels = [each for each in events
+               if each.get('cat') == 'kernel' and each['name'].startswith('nccl')]
+    collectives = [each for each in record['collectives'] if each['bucket'] is not None]
+    kernels.sort(key=lambda each: each['ts'])
+    assert len(collectives) == len(kernels)
     return [(each['operation'], units[each['bucket']],
-             each['bytes'] * (shards if each['operation'] == 'all-gather' else 1))
-            for each in record['collectives'] if each['bucket'] is not None]
+             each['bytes'] * (shards if each['operation'] == 'all-gather' else 1),
+             TYPES[kernel['args']['dtype']])
+            for each, kernel in zip(collectives, kernels)]
+
+
+def order_of_ddpsim(scenario):
+    """The kinds of all collectives, casts and divisions, as they are issued."""
+    order = []
+    for task in ddpsim.schedule(scenario, tasks=True).record['tasks']:
+        what = task['what']
+        if ' cast of ' in what or what.startswith('cast '):
+            order.append('cast')
+        elif what.startswith('divide'):
+            order.append('divide')
+        elif (what.startswith(('all-gather ', 'reduce-scatter ', 'all-reduce '))
+              and ' copy-' not in what):
+            order.append(what.split()[0])
+    return order
 
 
 MODELS = ['mlp', 'odd', 'vit', 'llama3', 't5', 'hf gpt2', 'hf llama', 'hf bert']
@@ -81,39 +113,86 @@ MODELS = ['mlp', 'odd', 'vit', 'llama3', 't5', 'hf gpt2', 'hf llama', 'hf bert']
 def test_a_step_sends_what_fully_shard_sends(name, reshard, tmp_path):
     for count in (2, 3, 4, 8):
         model, batch, loss = made(name)
-        predicted = sent_by_ddpsim(tmp_path, model, batch, loss, count,
-                                   reshard_after_forward=reshard)
+        scenario = predicted(tmp_path, model, batch, loss, count, reshard_after_forward=reshard)
         with ranks(count):
             settings = {} if reshard == 'auto' else {'reshard_after_forward': reshard}
-            sent = sent_by_fully_shard(model, batch, lambda *a: value_of(*a, loss),
+            step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
                                        [[name] for name in blocks_of(model)], **settings)
-        assert predicted == sent
+        assert sent_by_ddpsim(scenario, count) == step.sent
 
 
 @pytest.mark.parametrize('no_sync', [False, True])
 @pytest.mark.parametrize('name', ['mlp', 'llama3', 'hf gpt2'])
 def test_micro_batches_send_what_fully_shard_sends(name, no_sync, tmp_path):
     model, batch, loss = made(name)
-    predicted = sent_by_ddpsim(tmp_path, model, batch, loss, 4, micro_batches=3, no_sync=no_sync)
+    scenario = predicted(tmp_path, model, batch, loss, 4, micro_batches=3, no_sync=no_sync)
     with ranks(4):
-        sent = sent_by_fully_shard(model, batch, lambda *a: value_of(*a, loss),
+        step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
                                    [[name] for name in blocks_of(model)], micro_batches=3,
                                    no_sync=no_sync)
-    assert predicted == sent
+    assert sent_by_ddpsim(scenario, 4) == step.sent
 
 
+def check_mixed(tmp_path, name, policy, count, **training):
+    """A step is as fully_shard's with that MixedPrecisionPolicy. Models are described under
+    autocast to the type of parameters, which is what a scenario takes for their passes."""
+    model, batch, loss = made(name)
+    types = {key: NAMES[each] for key, each in policy.items()}
+    scenario = predicted(tmp_path, model, batch, loss, count, types.get('param_dtype'),
+                         mp_policy=types, **training)
+    with ranks(count):
+        step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
+                                   [[name] for name in blocks_of(model)],
+                                   mp_policy=MixedPrecisionPolicy(**policy), **training)
+    assert sent_by_ddpsim(scenario, count) == step.sent
+    assert order_of_ddpsim(scenario) == step.order
+
+
+@pytest.mark.parametrize('policy', [
+    {'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32},
+    {'param_dtype': torch.bfloat16},
+    {'reduce_dtype': torch.bfloat16},
+    {'param_dtype': torch.float32, 'reduce_dtype': torch.float32}])
+@pytest.mark.parametrize('name', MODELS)
+def test_mixed_precision_sends_what_fully_shard_sends(name, policy, tmp_path):
+    for count in (2, 3):
+        check_mixed(tmp_path, name, policy, count)
+
+
+def test_fp16_is_divided_where_fully_shard_divides_it(tmp_path):
+    for count in (2, 3, 4, 6, 8):
+        check_mixed(tmp_path, 'mlp', {'param_dtype': torch.float16}, count)
+        check_mixed(tmp_path, 'mlp', {'reduce_dtype': torch.float16}, count)
+
+
+@pytest.mark.parametrize('no_sync', [False, True])
+@pytest.mark.parametrize('policy', [
+    {'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32},
+    {'param_dtype': torch.bfloat16}])
+@pytest.mark.parametrize('name', ['mlp', 'llama3', 'hf gpt2'])
+def test_micro_batches_of_mixed_precision(name, policy, no_sync, tmp_path):
+    check_mixed(tmp_path, name, policy, 4, micro_batches=3, no_sync=no_sync)
+
+
+@pytest.mark.parametrize('policy', [
+    {}, {'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32},
+    {'reduce_dtype': torch.float16}])
 @pytest.mark.parametrize('replicas, shards', [(2, 2), (2, 4), (4, 2)])
 @pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3'])
-def test_replicas_of_shards_send_what_fully_shard_sends(name, replicas, shards, tmp_path):
-    count = replicas * shards
-    model, batch, loss = made(name)
+def test_replicas_of_shards_send_what_fully_shard_sends(name, replicas, shards, policy, tmp_path):
     for synced in ({}, {'micro_batches': 2}, {'micro_batches': 2, 'no_sync': True}):
-        predicted = sent_by_ddpsim(tmp_path, model, batch, loss, count, replicate=replicas,
-                                   **synced)
+        model, batch, loss = made(name)
+        types = {key: NAMES[each] for key, each in policy.items()}
+        given = {'mp_policy': types} if types else {}
+        scenario = predicted(tmp_path, model, batch, loss, replicas * shards,
+                             types.get('param_dtype'), replicate=replicas, **given, **synced)
         fresh, _, _ = made(name)
-        with ranks(count):
+        with ranks(replicas * shards):
             mesh = init_device_mesh('cpu', (replicas, shards),
                                     mesh_dim_names=('replicate', 'shard'))
-            sent = sent_by_fully_shard(fresh, batch, lambda *a: value_of(*a, loss),
-                                       [[name] for name in blocks_of(fresh)], mesh=mesh, **synced)
-        assert predicted == sent
+            given = {'mp_policy': MixedPrecisionPolicy(**policy)} if policy else {}
+            step = step_of_fully_shard(fresh, batch, lambda *a: value_of(*a, loss),
+                                       [[name] for name in blocks_of(fresh)], mesh=mesh, **given,
+                                       **synced)
+        assert sent_by_ddpsim(scenario, shards) == step.sent
+        assert order_of_ddpsim(scenario) == step.order

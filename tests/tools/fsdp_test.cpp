@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cstdint>
+
 #include <catch2/catch.hpp>
 
 #include "tests/tools/program.hpp"
@@ -74,6 +77,53 @@ TEST_CASE("every output takes a sharded step with micro-batches", "[tools][fsdp]
   }
 }
 
+TEST_CASE("mixed precision halves what fsdp gathers, and changes no other strategy",
+          "[tools][fsdp]") {
+  const Scratch scratch;
+  const auto written = [&](const char* name, const std::string& policy) {
+    return scratch
+        .write(name,
+               "workload: {model: llama3-8b, batch: 1, sequence: 4096, compute: bf16}\n"
+               "cluster: {system: dgx-h100, nodes: 2}\n"
+               "training: {strategy: fsdp" +
+                   policy + "}\ncompare: [none, bucketed, fsdp]\n")
+        .string();
+  };
+  const std::string plain = written("plain.yaml", ""),
+                    mixed = written("mixed.yaml",
+                                    ", mp_policy: {param_dtype: bf16, reduce_dtype: fp32}");
+  const Json before = results_of({"run", plain})["results"];
+  const Json after = results_of({"run", mixed})["results"];
+  CHECK(before[0] == after[0]);
+  CHECK(before[1] == after[1]);
+  const auto bytes = [](const Json& results, const char* key) {
+    return results[2]["memory"][key].get<double>();
+  };
+  // Eight billion parameters in sixteen parts of fp32. Whole and as they were gathered, at most:
+  // the root's, which are kept, and a block's; under mixed precision a block's parts in bf16 too.
+  const double parameters = 8'030'261'248, root = 1'050'677'248, block = 218'112'000;
+  const double parts = 4 * parameters / 16, whole = 2 * (root + block);
+  CHECK(bytes(before, "optimizer_bytes") == Approx(2 * parts));
+  CHECK(bytes(after, "optimizer_bytes") == Approx(2 * parts));
+  CHECK(bytes(before, "parameters_bytes") == Approx(parts + 4 * whole));
+  CHECK(bytes(after, "parameters_bytes") == Approx(parts + 2 * whole + 2 * block / 16));
+  CHECK(after[2]["step_ms"] < before[2]["step_ms"]);
+  CHECK(after[2]["exposed_ms"] > 0);
+  // F49 and the check values of llama3-8b: a block's gather and reduce-scatter.
+  const Json sent = results_of({"schedule", mixed})["collectives"];
+  const auto has = [&](const char* operation, std::int64_t size) {
+    return std::ranges::any_of(sent, [&](const Json& each) {
+      return each["operation"] == operation && each["bytes"] == size;
+    });
+  };
+  CHECK(has("all-gather", 436'224'000 / 16));
+  CHECK(has("reduce-scatter", 872'448'000));
+  const std::string trace = scratch.path("trace.json").string();
+  REQUIRE(ddpsim({"run", mixed, "--trace", trace}).code == 0);
+  CHECK_THAT(content_of(trace), Contains("\"dtype\":\"BFloat16\""));
+  CHECK_THAT(ddpsim({"schedule", mixed, "--tasks"}).out, Contains("all-gather cast of the root"));
+}
+
 TEST_CASE("what takes buckets refuses fsdp in one line", "[tools][fsdp]") {
   const Scratch scratch;
   const Outcome outcome = ddpsim({"tune", sharded(scratch, "[none, fsdp]")});
@@ -88,17 +138,23 @@ TEST_CASE("real ranks run a sharded step as it is predicted", "[tools][fsdp]") {
   const int replicas = GENERATE(1, 2);
   const std::string json = scratch.path("result.json").string();
   const std::string ranks = replicas == 1 ? "2" : "4";
-  const Outcome outcome =
-      ddpsim({"validate", shipped("examples/mlp-2ranks.yaml"), "--backend",
-              backend, "--ranks", ranks, "--set", "compare=[none, flat, fsdp]", "--set",
-              "training.replicate=" + std::to_string(replicas), "--set", "workload.batch=4",
-              "--set", "workload.optimizer=adamw", "--steps", "3", "--warm-up", "1", "--repeats",
-              "2", "--timeout", "60 s", "--json", json});
+  const Outcome outcome = ddpsim({"validate",  shipped("examples/mlp-2ranks.yaml"),
+                                  "--backend", backend,
+                                  "--ranks",   ranks,
+                                  "--set",     "compare=[none, flat, fsdp]",
+                                  "--set",     "training.replicate=" + std::to_string(replicas),
+                                  "--set",     "workload.batch=4",
+                                  "--set",     "workload.optimizer=adamw",
+                                  "--steps",   "3",
+                                  "--warm-up", "1",
+                                  "--repeats", "2",
+                                  "--timeout", "60 s",
+                                  "--json",    json});
   CAPTURE(backend, replicas, outcome.err);
   REQUIRE(outcome.code == 0);
   const Json results = Json::parse(content_of(json)).at("results");
-  const auto found = std::ranges::find_if(
-      results, [](const Json& each) { return each.at("strategy") == "fsdp"; });
+  const auto found =
+      std::ranges::find_if(results, [](const Json& each) { return each.at("strategy") == "fsdp"; });
   REQUIRE(found != results.end());
   CHECK(found->at("gradients").at("wrong") == 0);
   CHECK(found->at("gradients").at("worst_over_tolerance") > 0);

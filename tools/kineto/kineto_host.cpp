@@ -327,9 +327,10 @@ class HostWriter {
       return span("cuda_runtime", "cudaDeviceSynchronize");
     if (!device) return span(kineto::cpu_op, step_.label(index));
     if (!launched || open_->key.kind == Kind::single || open_->key.kind == Kind::hook)
-      span(kineto::cpu_op, operator_name(step_.scenario, step_.of.job, task));
+      span(kineto::cpu_op, operator_name(step_.scenario, step_.step.training, step_.of.job, task));
     if (launched)
-      launch(index, device_name(step_.scenario, step_.of.job, task).launch, done(index));
+      launch(index, device_name(step_.scenario, step_.step.training, step_.of.job, task).launch,
+             done(index));
   }
 
   void launch(std::size_t index, std::string_view call, Instant end) {

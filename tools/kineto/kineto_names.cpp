@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "model/base/index.hpp"
+#include "model/parallel/passes_of.hpp"
 #include "tools/kineto/kineto_words.hpp"
 
 namespace ddpsim {
@@ -60,7 +61,13 @@ TypeName message_type(const Scenario& scenario, const program::Job& job,
                       const program::Task& task) {
   const auto& [action, origin] = job.deed_of(task);
   const Message message = job.works[task.work].message;
-  if (origin.label != 0) return type_of_hooks(job, std::get<program::Collective>(action));
+  const auto& sent = std::get<program::Collective>(action);
+  if (origin.label != 0) return type_of_hooks(job, sent);
+  const program::Buffer& input = job.buffers[sent.from.buffer];
+  const bool is_of_unit =
+      input.life == program::Life::held &&
+      (input.holds == program::Holds::gathered || input.holds == program::Holds::scattered);
+  if (is_of_unit) return type_name(input.type);
   if (origin.group != nobody) {
     const std::vector<std::int32_t>& parameters = job.groups[at(origin.group)].parameters;
     const DType type = parameters.empty()
@@ -115,11 +122,11 @@ constexpr bool sums(Operation operation) {
   return operation == Operation::all_reduce || operation == Operation::reduce_scatter;
 }
 
-const Kernel* kernel_of(const Scenario& scenario, const program::Job& job,
+const Kernel* kernel_of(const Scenario& scenario, const Training& training, const program::Job& job,
                         const program::Task& task) {
   const program::Origin& origin = job.deed_of(task).origin;
   if (origin.layer == nobody || origin.kernel == nobody) return nullptr;
-  const Layer& layer = scenario.workload.layers[at(origin.layer)];
+  const Layer& layer = passes_of(scenario.workload, training).layers[at(origin.layer)];
   const Operation operation = operation_of(job, task);
   if (operation == Operation::forward) return &layer.forward[at(origin.kernel)];
   if (operation == Operation::backward) return &layer.backward[at(origin.kernel)];
@@ -139,13 +146,13 @@ bool is_plain_copy(const program::Job& job, const program::Task& task) {
   return scale != nullptr && scale->factor == 1;
 }
 
-DeviceName device_name(const Scenario& scenario, const program::Job& job,
+DeviceName device_name(const Scenario& scenario, const Training& training, const program::Job& job,
                        const program::Task& task) {
   const Operation operation = operation_of(job, task);
   const auto kernel = [](std::string name) {
     return DeviceName{std::move(name), std::string(kineto::kernel), "cudaLaunchKernel"};
   };
-  if (const Kernel* own = kernel_of(scenario, job, task)) return kernel(own->name);
+  if (const Kernel* own = kernel_of(scenario, training, job, task)) return kernel(own->name);
   if (operation == Operation::copy_to_host) return copy_name("DtoH (Device -> Pinned)");
   if (operation == Operation::copy_to_device) return copy_name("HtoD (Pinned -> Device)");
   if (is_plain_copy(job, task)) return copy_name("DtoD (Device -> Device)");
@@ -197,10 +204,10 @@ DeviceName device_name(const Scenario& scenario, const program::Job& job,
   return kernel(fmt::format("at::native::vectorized_elementwise_kernel<{}>", does));
 }
 
-std::string operator_name(const Scenario& scenario, const program::Job& job,
-                          const program::Task& task) {
+std::string operator_name(const Scenario& scenario, const Training& training,
+                          const program::Job& job, const program::Task& task) {
   const Operation operation = operation_of(job, task);
-  if (const Kernel* own = kernel_of(scenario, job, task))
+  if (const Kernel* own = kernel_of(scenario, training, job, task))
     return fmt::format("{}{}", kineto::aten, own->name);
   switch (operation) {
     case Operation::copy_in:

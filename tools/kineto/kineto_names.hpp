@@ -18,15 +18,15 @@ struct DeviceName {
   std::string category;  ///< "kernel" or "gpu_memcpy"
   std::string launch;    ///< the call that launches it: "cudaLaunchKernel"
 };
-DeviceName device_name(const Scenario& scenario, const program::Job& job,
+DeviceName device_name(const Scenario& scenario, const Training& training, const program::Job& job,
                        const program::Task& task);
 
 /// Is it a copy that changes nothing? (One into a bucket may divide on the way.)
 bool is_plain_copy(const program::Job& job, const program::Task& task);
 
 /// The operator of the host that launches a task: "aten::div_".
-std::string operator_name(const Scenario& scenario, const program::Job& job,
-                          const program::Task& task);
+std::string operator_name(const Scenario& scenario, const Training& training,
+                          const program::Job& job, const program::Task& task);
 
 /// "Optimizer.step#AdamW.step"
 std::string optimizer_annotation(Optimizer optimizer);

@@ -149,10 +149,11 @@ class StreamWriter {
                    host ? fmt::format("{}{}", kineto::gloo, named.word) : named.kernel, span.start,
                    span.end, arguments);
     } else if (host) {
-      events_.span(where, kineto::cpu_op, operator_name(step_.scenario, step_.of.job, task),
+      events_.span(where, kineto::cpu_op,
+                   operator_name(step_.scenario, step_.step.training, step_.of.job, task),
                    span.start, span.end, arguments);
     } else {
-      const DeviceName named = device_name(step_.scenario, step_.of.job, task);
+      const DeviceName named = device_name(step_.scenario, step_.step.training, step_.of.job, task);
       events_.span(where, named.category, named.name, span.start, span.end, arguments);
     }
     if (launch.correlation > 0 && !host)

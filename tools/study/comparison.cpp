@@ -17,7 +17,9 @@ Comparison::Comparison(Scenario read, bool laws_only)
                        : strategy == Strategy::naive ? naive
                                                      : step(strategy));
   if (std::ranges::find(scenario.compare, Strategy::fsdp) != scenario.compare.end()) {
-    Training part = none.training;
+    Training part = scenario.training;
+    part.strategy = Strategy::fsdp;
+    part = part.without_communication();
     part.updates_part = true;
     none_of_part = predict(priced.model, part);
   }
@@ -33,7 +35,7 @@ std::vector<Result> Comparison::results() const {
   std::vector<Result> results;
   for (std::size_t s = 0; s < compared.size(); ++s)
     results.push_back({&compared[s], &without_communication(compared[s]), &naive.metrics,
-                       reference.one_rank,
+                       reference.one_rank[s],
                        reference.one_node.empty() ? Duration::zero() : reference.one_node[s],
                        averaged[s] ? averaged[s]->mean : Duration::zero(), &memories[s]});
   return results;

@@ -33,8 +33,9 @@ struct Result {
 struct Comparison {
   Scenario scenario;
   CalibratedModel priced;
-  Step none, naive;                  ///< what the others are judged by
-  std::optional<Step> none_of_part;  ///< whose optimizer updates one part, as under fsdp
+  Step none, naive;  ///< what the others are judged by
+  /// As fsdp's: passes in its mixed precision, an optimizer that updates one part.
+  std::optional<Step> none_of_part;
   std::vector<Step> compared;
   std::vector<std::optional<AveragedStep>> averaged;  ///< [compared]; none: no models are averaged
   std::vector<StepMemory> memories;                   ///< [compared]

@@ -5,6 +5,7 @@
 
 #include "model/base/index.hpp"
 #include "model/cost/cost_model.hpp"
+#include "model/parallel/passes_of.hpp"
 #include "sim/predict/simulated_ranks.hpp"
 
 namespace ddpsim {
@@ -151,12 +152,14 @@ std::string task_label(const Scenario& scenario, const Step& step, const program
   if (origin.hook != nobody)
     return hook_label(workload, step.training.hooks[at(origin.hook)], origin);
   switch (what) {
-    case Operation::forward:
-      return workload.layers[at(origin.layer)].name + " " +
-             workload.layers[at(origin.layer)].forward[at(origin.kernel)].name;
-    case Operation::backward:
-      return workload.layers[at(origin.layer)].name + " " +
-             workload.layers[at(origin.layer)].backward[at(origin.kernel)].name;
+    case Operation::forward: {
+      const Layer& layer = passes_of(workload, step.training).layers[at(origin.layer)];
+      return layer.name + " " + layer.forward[at(origin.kernel)].name;
+    }
+    case Operation::backward: {
+      const Layer& layer = passes_of(workload, step.training).layers[at(origin.layer)];
+      return layer.name + " " + layer.backward[at(origin.kernel)].name;
+    }
     case Operation::optimizer:
       return fmt::format("optimizer {}", origin.kernel);
     case Operation::all_gather:

@@ -102,12 +102,28 @@ ScalingPoint point_of(const Scenario& scenario, Duration step, Duration one_rank
   return point;
 }
 
+/// [strategy] The step of one rank that trains by itself: it averages nothing, but its passes are
+/// those of the strategy's mixed precision.
+template <typename StepOf>
+std::vector<Duration> alone_under(const std::vector<Strategy>& strategies, Training training,
+                                  StepOf&& step_of) {
+  training.strategy = Strategy::none;
+  const Duration in_stored_types = step_of(training);
+  std::vector<Duration> steps;
+  for (const Strategy strategy : strategies) {
+    training.strategy = strategy;
+    steps.push_back(training.casts_parameters() ? step_of(training.without_communication())
+                                                : in_stored_types);
+  }
+  return steps;
+}
+
 /// One rank has nobody to run out of inputs before it.
 Scenario alone(const Scenario& scenario) {
   Scenario one = resized(scenario, 1, 1);
   one.cluster.exceptions.clear();
   one.training.join.reset();
-  one.training.strategy = Strategy::none;
+  one.training = one.training.without_communication();
   return one;
 }
 
@@ -141,12 +157,17 @@ std::vector<ScalingCurve> scaling_curves(const Scenario& scenario,
   const std::vector<Size> sizes =
       sizes_of(scenario.cluster, most_ranks.value_or(scenario.cluster.ranks()), missing);
   const Scenario one = alone(scenario);
-  const Duration one_rank = step_under(fitted_model(one, fit), one.training, Strategy::none);
+  const StepModel model_of_one = fitted_model(one, fit);
+  const std::vector<Duration> one_rank = alone_under(
+      strategies, one.training,
+      [&](const Training& training) { return predict(model_of_one, training).metrics.step; });
   Training training = scenario.training;
-  for (const Strategy strategy : strategies) {
-    training.strategy = strategy;
-    curves.push_back(
-        {strategy, {point_of(one, one_rank, one_rank)}, missing, short_strategy_label(training)});
+  for (std::size_t s = 0; s < strategies.size(); ++s) {
+    training.strategy = strategies[s];
+    curves.push_back({strategies[s],
+                      {point_of(one, one_rank[s], one_rank[s])},
+                      missing,
+                      short_strategy_label(training)});
   }
   for (const Size& size : sizes) {
     if (size.ranks() == 1) continue;
@@ -158,11 +179,11 @@ std::vector<ScalingCurve> scaling_curves(const Scenario& scenario,
     };
     try {
       const StepModel model = fitted_model(larger, fit);
-      for (ScalingCurve& curve : curves) try {
-          const Duration step = step_under(model, larger.training, curve.strategy);
-          curve.points.push_back(point_of(larger, step, one_rank));
+      for (std::size_t s = 0; s < curves.size(); ++s) try {
+          const Duration step = step_under(model, larger.training, curves[s].strategy);
+          curves[s].points.push_back(point_of(larger, step, one_rank[s]));
         } catch (const std::invalid_argument& error) {
-          refuse(curve, error);
+          refuse(curves[s], error);
         }
     } catch (const std::invalid_argument& error) {
       for (ScalingCurve& curve : curves) refuse(curve, error);
@@ -175,7 +196,9 @@ ScalingReference scaling_reference(const Scenario& scenario, const StepModel& mo
                                    const std::vector<Strategy>& strategies,
                                    const std::optional<Fit>& fit) {
   ScalingReference reference;
-  reference.one_rank = one_rank_step(model, scenario.training);
+  reference.one_rank = alone_under(strategies, scenario.training, [&](const Training& training) {
+    return one_rank_step(model, training);
+  });
   if (scenario.cluster.nodes == 1) return reference;
   try {
     const StepModel node =

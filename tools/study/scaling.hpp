@@ -50,8 +50,9 @@ Scenario resized(Scenario scenario, int nodes, RanksPerNode ranks_per_node);
 
 /// Steps that others are held against.
 struct ScalingReference {
-  Duration one_rank{};  ///< one rank that trains by itself
-  /// [strategy asked for] on one node, the largest; empty: there is one node.
+  // [strategy asked for]
+  std::vector<Duration> one_rank{};  ///< one rank that trains by itself
+  /// On one node, the largest; empty: there is one node.
   std::vector<Duration> one_node{};
 };
 /// `model`: of the scenario, with what was fitted to it.

@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "model/parallel/passes_of.hpp"
 #include "model/program/operands.hpp"
 
 namespace ddpsim::program {
@@ -52,7 +53,10 @@ struct ModuleBuffers {
 class Buffers {
  public:
   Buffers(Job& job, const Workload& workload, const Training& training)
-      : job_(job), workload_(workload), first_name_(static_cast<int>(job.labels.size())) {
+      : job_(job),
+        workload_(workload),
+        passes_(passes_of(workload, training)),
+        first_name_(static_cast<int>(job.labels.size())) {
     job_.labels.insert(job_.labels.end(), names.begin(), names.end());
     find_roots();
     hold_what_is_used(training);
@@ -141,10 +145,10 @@ class Buffers {
   }
 
   void add_modules() {
-    if (!has_memory(workload_)) return;
+    if (!has_memory(passes_)) return;
     Bytes kept;
-    for (std::size_t l = 0; l < workload_.layers.size(); ++l)
-      for (const ModuleMemory& memory : workload_.layers[l].memory) {
+    for (std::size_t l = 0; l < passes_.layers.size(); ++l)
+      for (const ModuleMemory& memory : passes_.layers[l].memory) {
         const auto number = static_cast<std::int32_t>(modules_.size());
         kept += memory.kept;
         // What is alive at most is told of the whole step.
@@ -177,6 +181,7 @@ class Buffers {
 
   Job& job_;
   const Workload& workload_;
+  const Workload& passes_;
   int first_name_;                            ///< index into Job::labels
   std::vector<BufferId> roots_, used_roots_;  ///< [buffer of the job's own]
   std::vector<BufferId> in_place_of_;         ///< likewise

@@ -1,6 +1,7 @@
 #include "model/parallel/memory/peak_memory.hpp"
 
 #include "model/parallel/memory/held_memory.hpp"
+#include "model/parallel/passes_of.hpp"
 
 namespace ddpsim {
 namespace {
@@ -53,7 +54,7 @@ StepMemory step_memory(const Workload& workload, Optimizer optimizer, const Trai
     memory.program = p;
     memory.before = peak.before;
   }
-  memory.knows_activations = has_memory(workload);
+  memory.knows_activations = has_memory(passes_of(workload, training));
   memory.knows_optimizer = optimizer != Optimizer::none || !workload.optimizer;
   find_moment(whole, memory);
   return memory;

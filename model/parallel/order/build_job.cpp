@@ -47,7 +47,7 @@ class Step {
  public:
   Step(const StepWorks& works, const Training& training, StrategyTasks& strategy,
        BucketMarks* marks = nullptr)
-      : step_(works, training), strategy_(strategy), hooks_(step_) {
+      : step_(works.of(training), training), strategy_(strategy), hooks_(step_) {
     step_.writer.marks = marks;
   }
 

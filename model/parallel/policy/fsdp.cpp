@@ -15,6 +15,11 @@
 //
 // All-gathers and reduce-scatters stand in one communicator, so one behind the other in the order
 // of issue; all-reduces in another. On a synchronous device the host waits for each.
+//
+// Mixed precision: a rank's parts, their gradients and the optimizer's state are of the type that
+// parameters are kept in. Parts are cast to `param_dtype` before they are packed; packing gradients
+// casts them to `reduce_dtype`, and what a reduce-scatter gives is cast back on its stream. Where
+// only the last micro-batch communicates, gradients are added up in `reduce_dtype`.
 // Source: torch 2.13 distributed/fsdp/_fully_shard; rules F1-F70.
 
 #include <algorithm>
@@ -51,6 +56,17 @@ constexpr std::int64_t parts_of(std::int64_t rows, std::int64_t ranks) {
   return (rows + ranks - 1) / ranks;
 }
 
+/// What kernels divide gradients by before their sum over the ranks and behind it, so that neither
+/// overflows fp16 (rule F45). Of other types the reduce-scatter makes the mean.
+struct Divisors {
+  double before = 1, behind = 1;
+};
+constexpr Divisors divisors_for(std::int32_t ranks) {
+  std::int32_t before = 1;
+  while (ranks % before == 0 && ranks > before * before) before *= 2;
+  return {static_cast<double>(before), static_cast<double>(ranks) / before};
+}
+
 struct Unit {
   std::vector<std::int32_t> parameters;  ///< in the order of registration
   std::vector<std::int32_t> reduced;     ///< those that get a gradient
@@ -58,10 +74,14 @@ struct Unit {
   bool is_root = false, resharded = true;
   bool is_late = false;             ///< its inputs need no gradient
   std::size_t first = 0, last = 0;  ///< layers
-  DType type = DType::fp32;
+  DType kept = DType::fp32;         ///< the type of parts, of their gradients and of the update
+  DType whole = DType::fp32;        ///< of whole parameters and their gradients
+  DType sent = DType::fp32;         ///< of the reduce-scatter
   Slice gathered, part, scattered, gradient, partial;  ///< `part`: this rank's of `gathered`
-  Operands places, scatter_places;                     ///< of parameters in the first part
-  Bytes size;                                          ///< of its parameters
+  Slice cast_parts;  ///< all the rank's parts in `whole`; empty: they are kept so
+  Slice received;    ///< what the reduce-scatter gives; empty: it is of the type `kept`
+  Operands places, scatter_places;  ///< of parameters in the first part
+  Bytes size;                       ///< of its parameters
 
   // While a step is written:
   bool is_whole = false;
@@ -78,8 +98,10 @@ class Fsdp : public StrategyTasks {
     step.shards = ranks_;
     make_units(step);
     for (Unit& unit : units_) lay_out(step, unit);
+    find_upcasts(step);
     if (step.training.separate_reduce_scatter_group) step.writer.communicator(1, group_);
-    if (replicates(step)) step.writer.communicator(of_replicas(step), step.training.replicate, ranks_);
+    if (replicates(step))
+      step.writer.communicator(of_replicas(step), step.training.replicate, ranks_);
     if (!step.writer.device.synchronous)  // NCCL runs one collective of a communicator at a time
       for (program::Communicator& each : step.writer.memory.job.communicators) each.at_once = 1;
     for (const Unit& unit : units_)
@@ -87,7 +109,9 @@ class Fsdp : public StrategyTasks {
     if (!keeps_gradients(step)) step.memory.compute_in_place();
   }
 
-  bool keeps_gradients(const StepBuilder& step) const override { return step.training.no_sync; }
+  bool keeps_gradients(const StepBuilder& step) const override {
+    return step.training.no_sync && !upcasts_;
+  }
 
   void before_forward(StepBuilder& step) override {
     post_forward_.clear();
@@ -230,16 +254,18 @@ class Fsdp : public StrategyTasks {
   void lay_out(StepBuilder& step, Unit& unit) const {
     program::JobMemory& memory = step.writer.memory;
     const std::int16_t all = step.writer.communicator(0, group_);
-    unit.type = step.memory.type(unit.parameters.front());
+    unit.kept = step.memory.kept_type(unit.parameters.front());
+    unit.whole = step.memory.type(unit.parameters.front());
+    unit.sent = step.training.mp_policy.reduce_dtype.value_or(unit.whole);
     std::vector<std::int64_t> lengths;
     for (const std::int32_t each : unit.parameters) {
-      if (step.memory.type(each) != unit.type)
+      if (step.memory.kept_type(each) != unit.kept)
         check(Refusal{
             "training.units",
             fmt::format("{} is {}, and {} in the same unit is {}: a unit of fully_shard "
                         "has one type",
-                        step.works.names[at(each)], ddpsim::name_of(step.memory.type(each)),
-                        step.works.names[at(unit.parameters.front())], ddpsim::name_of(unit.type)),
+                        step.works.names[at(each)], ddpsim::name_of(step.memory.kept_type(each)),
+                        step.works.names[at(unit.parameters.front())], ddpsim::name_of(unit.kept)),
             {}});
       const MatrixShape& shape = step.works.matrices[at(each)];
       lengths.push_back(parts_of(shape.rows, ranks_) * shape.columns);
@@ -247,22 +273,28 @@ class Fsdp : public StrategyTasks {
       unit.size += step.works.gradients[at(each)].size;
     }
     const std::int64_t length = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
-    unit.gathered = memory.add("gathered", unit.number, program::Holds::gathered, unit.type,
+    unit.gathered = memory.add("gathered", unit.number, program::Holds::gathered, unit.whole,
                                ranks_ * length, program::Life::held);
     unit.part = {unit.gathered.buffer, all, 0, length};
     unit.places = memory.list(places(unit.gathered, lengths));
+    if (unit.whole != unit.kept)
+      unit.cast_parts = memory.add("cast parts", unit.number, program::Holds::gathered, unit.whole,
+                                   length, program::Life::held);
     if (unit.reduced.empty()) return;
     std::vector<std::int64_t> reduced;
     for (std::size_t i = 0; i < lengths.size(); ++i)
       if (!step.unused(unit.parameters[i])) reduced.push_back(lengths[i]);
     const std::int64_t sent = std::accumulate(reduced.begin(), reduced.end(), std::int64_t{0});
-    unit.scattered = memory.add("scattered", unit.number, program::Holds::scattered, unit.type,
+    unit.scattered = memory.add("scattered", unit.number, program::Holds::scattered, unit.sent,
                                 ranks_ * sent, program::Life::held);
     unit.scatter_places = memory.list(places(unit.scattered, reduced));
-    unit.gradient = memory.add("shard", unit.number, program::Holds::gradient, unit.type, sent,
+    if (unit.sent != unit.kept)
+      unit.received = memory.add("received", unit.number, program::Holds::scattered, unit.sent,
+                                 sent, program::Life::held);
+    unit.gradient = memory.add("shard", unit.number, program::Holds::gradient, unit.kept, sent,
                                program::Life::step);
     if (step.training.micro_batches > 1 && !step.training.no_sync)
-      unit.partial = memory.add("part", unit.number, program::Holds::gradient, unit.type, sent,
+      unit.partial = memory.add("part", unit.number, program::Holds::gradient, unit.kept, sent,
                                 program::Life::step);
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < reduced.size(); ++i) {
@@ -280,6 +312,31 @@ class Fsdp : public StrategyTasks {
       begin += each;
     }
     return places;
+  }
+
+  /// F51. Where a micro-batch does not communicate, its gradients are cast to the type in which
+  /// they will be sent, if that is another one.
+  void find_upcasts(StepBuilder& step) {
+    if (!step.training.no_sync || step.training.micro_batches == 1) return;
+    const auto upcasts = [](const Unit& unit) {
+      return !unit.reduced.empty() && unit.sent != unit.whole;
+    };
+    upcasts_ = std::ranges::any_of(units_, upcasts);
+    if (!upcasts_) return;
+    for (const Unit& unit : units_)
+      if (!unit.reduced.empty() && !upcasts(unit))
+        check(
+            Refusal{"training.mp_policy",
+                    fmt::format("gradients of {} come in reduce_dtype, and those of other units do "
+                                "not: with no_sync that is not modelled; write param_dtype too",
+                                name_of(step, unit)),
+                    {}});
+    added_up_.resize(step.works.parameters());
+    for (const Unit& unit : units_)
+      for (const std::int32_t each : unit.reduced)
+        added_up_[at(each)] =
+            step.writer.memory.add("added up", each, program::Holds::gradient, unit.sent,
+                                   step.memory.elements(each), program::Life::held);
   }
 
   // Forward.
@@ -331,8 +388,36 @@ class Fsdp : public StrategyTasks {
 
   void post_backward(StepBuilder& step, Unit& unit) {
     call_hook(step, unit, "post-backward", backward_calls(unit.parameters.size()));
+    if (upcasts_ && step.writer.micro_batch > 0) add_up(step, unit);
     if (unit.is_whole) free_parameters(step, unit);
     if (step.synced && !unit.reduced.empty()) reduce_scatter(step, unit);
+    if (upcasts_ && step.writer.micro_batch == 0) upcast(step, unit);
+  }
+
+  /// Of the first micro-batch.
+  void upcast(StepBuilder& step, const Unit& unit) {
+    const Bytes both = size_of(unit.whole) + size_of(unit.sent);
+    for (const std::int32_t each : unit.reduced) {
+      const Slice gradient = step.memory.where(each);
+      step.writer.comes(added_up_[at(each)], StepStream::compute);
+      step.writer.kernel_task(
+          Operation::cast, moving(Operation::cast, gradient.count * both, Caller::python_loop),
+          program::Cast{.to = added_up_[at(each)], .from = gradient}, {.parameter = each});
+      step.writer.goes(gradient, StepStream::compute);
+    }
+  }
+
+  /// Of a later one.
+  void add_up(StepBuilder& step, const Unit& unit) {
+    const Bytes all = size_of(unit.whole) + 2 * size_of(unit.sent);
+    for (const std::int32_t each : unit.reduced) {
+      const Slice gradient = step.memory.where(each), sum = added_up_[at(each)];
+      step.writer.kernel_task(
+          Operation::accumulate,
+          moving(Operation::accumulate, gradient.count * all, Caller::python_loop),
+          program::Combine{.to = sum, .left = sum, .right = gradient}, {.parameter = each});
+      step.writer.goes(gradient, StepStream::compute);
+    }
   }
 
   /// The callback when the backward pass has ended.
@@ -341,6 +426,8 @@ class Fsdp : public StrategyTasks {
       if (unit.is_late) post_backward(step, unit);
     if (last_scattered_ != nobody) step.writer.await(last_scattered_);
     last_scattered_ = nobody;
+    for (const Slice& each : averaged_) step.writer.goes(each, StepStream::scatter);
+    averaged_.clear();
     scattering_.clear();
     while (!inputs_.empty()) {
       step.writer.goes(inputs_.front()->scattered, StepStream::compute);
@@ -363,16 +450,29 @@ class Fsdp : public StrategyTasks {
     }
     writer.comes(unit.scattered, StepStream::compute);
     std::vector<Slice> gradients;
-    for (const std::int32_t each : unit.reduced) gradients.push_back(step.memory.where(each));
+    for (const std::int32_t each : unit.reduced)
+      gradients.push_back(upcasts_ ? added_up_[at(each)] : step.memory.where(each));
     program::Chunk chunk;
     chunk.to = unit.scattered;
     chunk.places = unit.scatter_places;
     chunk.from = writer.memory.list(gradients);
     chunk.parts = ranks_;
-    const Bytes sent = unit.scattered.count * size_of(unit.type);
-    writer.kernel_task(Operation::pack, moving(Operation::pack, 2 * sent), chunk,
+    const Bytes sent = unit.scattered.count * size_of(unit.sent);
+    const Bytes read = unit.scattered.count * size_of(upcasts_ ? unit.sent : unit.whole);
+    writer.kernel_task(Operation::pack, moving(Operation::pack, read + sent), chunk,
                        origin_of(step, unit, "reduce-scatter copy-in"));
     for (const Slice& each : gradients) writer.goes(each, StepStream::compute);
+    const bool adds = writer.micro_batch > 0 && unit.partial.count > 0;
+    const Slice result = adds ? unit.partial : unit.gradient;
+    const Slice received = unit.received.empty() ? result : unit.received;
+    // Without mp_policy a mean is that of the collective, of fp16 too.
+    const bool divides = unit.sent == DType::fp16 && step.training.mp_policy.is_given();
+    const Divisors divisors = divides ? divisors_for(writer.device.ranks) : Divisors{};
+    const std::int32_t packed = writer.last_kernel;
+    last_scattered_ = packed;
+    sent_on_ = StepStream::scatter;
+    if (!unit.received.empty()) writer.comes(unit.received, StepStream::scatter);
+    divide(step, unit, unit.scattered, divisors.before);
     StepWriter::Sending sending;
     sending.stream = stream(step, StepStream::scatter);
     sending.work.operation = Operation::reduce_scatter;
@@ -381,37 +481,53 @@ class Fsdp : public StrategyTasks {
     sending.work.communicator = step.training.separate_reduce_scatter_group ? 1 : 0;
     sending.work.group = group_;
     sending.what.what = program::Collectives::reduce_scatter;
-    sending.what.reduction = program::Reduction::mean;
+    sending.what.reduction = divides ? program::Reduction::sum : program::Reduction::mean;
     sending.what.from = unit.scattered;
-    const bool adds = writer.micro_batch > 0 && unit.partial.count > 0;
-    sending.what.to = adds ? unit.partial : unit.gradient;
+    sending.what.to = received;
     sending.of.group = unit.number;
-    sending.input = sending.ready = writer.last_kernel;
+    sending.input = writer.device.synchronous ? writer.last_kernel : last_scattered_;
+    sending.ready = packed;
     last_scattered_ = writer.send(sending);
     inputs_.push_back(&unit);
     scattering_.push_back(last_scattered_);
     if (writer.device.synchronous) writer.await(last_scattered_, unit.number);
-    if (replicates(step)) all_reduce(step, unit, sending.what.to);
-    if (adds) add_partial(step, unit);
+    if (replicates(step)) all_reduce(step, unit, received, divides);
+    divide(step, unit, received, divisors.behind);
+    if (!unit.received.empty()) {
+      behind(step,
+             moving(Operation::cast, result.count * (size_of(unit.sent) + size_of(unit.kept))),
+             program::Cast{.to = result, .from = unit.received},
+             origin_of(step, unit, "reduce-scatter cast"));
+      if (replicates(step))
+        averaged_.push_back(unit.received);  // F56: held until the backward pass has ended
+      else
+        writer.goes(unit.received, StepStream::scatter);
+    }
+    // What an earlier micro-batch left is added to.
+    if (adds)
+      behind(step, moving(Operation::accumulate, 3 * unit.gradient.count * size_of(unit.kept)),
+             program::Combine{.to = unit.gradient, .left = unit.gradient, .right = unit.partial},
+             {.group = unit.number});
   }
 
-  /// F55: the mean of all replicas' parts.
-  void all_reduce(StepBuilder& step, const Unit& unit, const Slice& part) {
+  /// F55: the mean of all replicas' parts, or their sum.
+  void all_reduce(StepBuilder& step, const Unit& unit, const Slice& part, bool sums) {
     StepWriter& writer = step.writer;
     StepWriter::Sending sending;
     sending.stream = stream(step, StepStream::replicate);
-    sending.work.payload = part.count * size_of(unit.type);
+    sending.work.payload = part.count * size_of(unit.sent);
     sending.work.operation = Operation::all_reduce;
     sending.work.handed_over = true;
     sending.work.communicator = of_replicas(step);
     sending.work.group = step.training.replicate;
     sending.work.stride = ranks_;
     sending.what.what = program::Collectives::all_reduce;
-    sending.what.reduction = program::Reduction::mean;
+    sending.what.reduction = sums ? program::Reduction::sum : program::Reduction::mean;
     sending.what.from = sending.what.to = part;
     sending.of.group = unit.number;
     sending.input = sending.ready = last_scattered_;
     last_scattered_ = writer.send(sending);
+    sent_on_ = StepStream::replicate;
     if (writer.device.synchronous) writer.await(last_scattered_, unit.number);
   }
 
@@ -421,17 +537,19 @@ class Fsdp : public StrategyTasks {
     return step.training.separate_reduce_scatter_group ? 2 : 1;
   }
 
-  /// What an earlier micro-batch left is added to, on the stream of what made it a mean.
-  void add_partial(StepBuilder& step, const Unit& unit) {
+  void divide(StepBuilder& step, const Unit& unit, const Slice& what, double divisor) {
+    if (divisor == 1) return;
+    behind(step, moving(Operation::divide, 2 * what.count * size_of(unit.sent)),
+           program::Scale{.to = what, .from = what, .factor = static_cast<float>(1 / divisor)},
+           {.group = unit.number});
+  }
+
+  /// On the stream of what the unit sent last, behind it.
+  void behind(StepBuilder& step, const Work& work, const program::Action& action,
+              const program::Origin& origin) {
     StepWriter& writer = step.writer;
-    const Bytes traffic = 3 * unit.gradient.count * size_of(unit.type);
-    const Work work = moving(Operation::accumulate, traffic);
-    const program::Combine sum{.to = unit.gradient, .left = unit.gradient, .right = unit.partial};
-    if (writer.device.synchronous)
-      return writer.kernel_task(Operation::accumulate, work, sum, {.group = unit.number});
-    const StepStream behind = replicates(step) ? StepStream::replicate : StepStream::scatter;
-    writer.add(Operation::accumulate, behind, writer.number_of(work), sum,
-               {.group = unit.number});
+    if (writer.device.synchronous) return writer.kernel_task(work.operation, work, action, origin);
+    writer.add(work.operation, sent_on_, writer.number_of(work), action, origin);
     writer.depend(last_scattered_);
     last_scattered_ = writer.newest();
   }
@@ -441,14 +559,15 @@ class Fsdp : public StrategyTasks {
   /// F12, F13.
   void all_gather(StepBuilder& step, Unit& unit) {
     StepWriter& writer = step.writer;
+    std::vector<Slice> parts;
+    for (const std::int32_t each : unit.parameters) parts.push_back(step.memory.shard_of(each));
+    if (!unit.cast_parts.empty()) cast_parts(step, unit, parts);
     writer.comes(unit.gathered, StepStream::copy_in);
-    std::vector<Slice> shards;
-    for (const std::int32_t each : unit.parameters) shards.push_back(step.memory.shard_of(each));
-    const Bytes part = unit.part.count * size_of(unit.type);
+    const Bytes part = unit.part.count * size_of(unit.whole);
     Work copy = moving(Operation::pack, 2 * part);
     const Operands to = writer.memory.list({unit.part});
     writer.add(Operation::pack, stream(step, StepStream::copy_in), writer.number_of(copy),
-               program::Pack{.to = to, .from = writer.memory.list(shards)},
+               program::Pack{.to = to, .from = writer.memory.list(parts)},
                origin_of(step, unit, "all-gather copy-in"));
     if (gate_ != nobody) writer.depend(gate_);
     StepWriter::Sending sending;
@@ -464,7 +583,28 @@ class Fsdp : public StrategyTasks {
     sending.of.group = unit.number;
     sending.input = sending.ready = writer.newest();
     unit.gathering = writer.send(sending);
+    if (!unit.cast_parts.empty()) writer.goes(unit.cast_parts, StepStream::copy_in);
     if (writer.device.synchronous) writer.await(unit.gathering, unit.number);
+  }
+
+  /// All parts into one piece, of which `parts` become the places.
+  void cast_parts(StepBuilder& step, const Unit& unit, std::vector<Slice>& parts) const {
+    StepWriter& writer = step.writer;
+    writer.comes(unit.cast_parts, StepStream::copy_in);
+    std::vector<Slice> cast;
+    std::int64_t begin = 0;
+    for (const Slice& each : parts) {
+      cast.push_back({unit.cast_parts.buffer, program::nowhere, begin, each.count});
+      begin += each.count;
+    }
+    const Work work =
+        moving(Operation::cast, unit.cast_parts.count * (size_of(unit.kept) + size_of(unit.whole)));
+    const Operands to = writer.memory.list(cast);
+    writer.add(Operation::cast, stream(step, StepStream::copy_in), writer.number_of(work),
+               program::Pack{.to = to, .from = writer.memory.list(parts)},
+               origin_of(step, unit, "all-gather cast"));
+    if (gate_ != nobody) writer.depend(gate_);
+    parts = {unit.cast_parts};
   }
 
   /// F15.
@@ -478,7 +618,7 @@ class Fsdp : public StrategyTasks {
     unchunk.places = unit.places;
     unchunk.from = unit.gathered;
     unchunk.parts = ranks_;
-    Work work = moving(Operation::pack, 2 * unit.gathered.count * size_of(unit.type));
+    Work work = moving(Operation::pack, 2 * unit.gathered.count * size_of(unit.whole));
     work.message = Message::parameters;
     writer.kernel_task(Operation::pack, work, unchunk,
                        origin_of(step, unit, "all-gather copy-out"));
@@ -516,8 +656,8 @@ class Fsdp : public StrategyTasks {
                           origin_of(step, unit, label));
   }
 
-  int ranks_ = 1;  ///< that share a parameter
-  int group_ = 0;  ///< as in Work: they, or all
+  int ranks_ = 1;            ///< that share a parameter
+  int group_ = 0;            ///< as in Work: they, or all
   std::vector<Unit> units_;  ///< the root's first, if it has parameters
   std::vector<std::vector<Unit*>> first_here_, last_here_;  ///< [layer] units but the root
   std::vector<Unit*> post_forward_;  ///< in the order in which their forward passes ended
@@ -526,7 +666,11 @@ class Fsdp : public StrategyTasks {
   Unit* gathered_ = nullptr;  ///< whose gathered parameters are still held in forward
   std::deque<Unit*> inputs_;  ///< of reduce-scatters, still held
   std::deque<std::int32_t> scattering_;
-  std::int32_t last_scattered_ = nobody;
+  std::int32_t last_scattered_ = nobody;      ///< the newest task of a reduce-scatter
+  StepStream sent_on_ = StepStream::scatter;  ///< its stream, of asynchronous devices
+  std::vector<Slice> averaged_;               ///< what all-reduces took, and casts read
+  bool upcasts_ = false;         ///< gradients wait for the last micro-batch in another type
+  std::vector<Slice> added_up_;  ///< [parameter] in that type; empty: nothing waits
 };
 
 }  // namespace

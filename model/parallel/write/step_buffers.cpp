@@ -83,6 +83,7 @@ void StepBuffers::shard(std::int32_t parameter, std::int64_t elements, std::int1
   shard_gradients_.resize(works_.parameters());
   Slice& weight = weights_[at(parameter)];
   memory_.job.buffers[weight.buffer].elements = elements;
+  memory_.job.buffers[weight.buffer].type = kept_type(parameter);
   shards_[at(parameter)] = {weight.buffer, nowhere, 0, elements};
   weight = memory_.add("full", parameter, Holds::parameter, type_of(parameter),
                        elements_of(parameter), Life::held);
@@ -224,7 +225,7 @@ Slice StepBuffers::kept_by_optimizer(std::int32_t parameter, std::size_t which) 
   Slice& slice = kept[at(parameter)];
   if (slice.buffer == program::no_buffer)
     slice = memory_.add(which == 0 ? "momentum" : "variance", parameter, Holds::optimizer,
-                        type_of(parameter),
+                        kept_type(parameter),
                         is_sharded(parameter) ? shard_of(parameter).count : elements_of(parameter),
                         Life::job, Start::zeros);
   return slice;

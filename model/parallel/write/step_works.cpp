@@ -39,6 +39,12 @@ Operation operation_of(OwnCollective::Kind kind) {
 }  // namespace
 
 StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer kind)
+    : StepWorks(workload, workload, cluster, kind) {
+  if (workload.cast) cast.reset(new StepWorks(*workload.cast, workload, cluster, kind));
+}
+
+StepWorks::StepWorks(const Workload& workload, const Workload& kept, const Cluster& cluster,
+                     Optimizer kind)
     : WorkloadGradients(workload),
       updates(kind),
       outside(workload.outside),
@@ -83,6 +89,8 @@ StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer
                          : SparseSizes{});
     matrices.push_back(matrix_of(parameter.shape));
   }
+  for (const Parameter& parameter : kept.parameters)
+    kept_as.push_back(stored_type(parameter.dtype));
   concatenate = copying(Operation::concatenate, 2 * gradient_size);
   flat_divide = copying(Operation::divide, 2 * gradient_size);
   for (const BufferGroup& group : cut(workload.buffers)) {
@@ -97,16 +105,16 @@ StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer
     flatten.message = restore.message = broadcast.message = Message::buffers;
     buffers.push_back({known(flatten), known(restore), known(broadcast), group.size});
   }
-  if (workload.optimizer) {
+  if (kept.optimizer) {
     Kernel timed;
-    timed.time = workload.optimizer;
+    timed.time = kept.optimizer;
     optimizer.push_back(known(work_of(Operation::optimizer, timed, Caller::library)));
   } else {
-    clips_gradients = workload.clip_gradients;
+    clips_gradients = kept.clip_gradients;
     if (clips_gradients)
-      for (const Kernel& kernel : clip_kernels(workload))
+      for (const Kernel& kernel : clip_kernels(kept))
         optimizer.push_back(known(work_of(Operation::optimizer, kernel, Caller::library)));
-    for (const Kernel& kernel : optimizer_kernels(kind, workload))
+    for (const Kernel& kernel : optimizer_kernels(kind, kept))
       optimizer.push_back(known(work_of(Operation::optimizer, kernel, optimizer_caller(kind))));
   }
   if (device.ranks > 1)

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "model/cluster/cluster.hpp"
 #include "model/parallel/comm_hook.hpp"
+#include "model/parallel/training.hpp"
 #include "model/parallel/workload_gradients.hpp"
 #include "model/parallel/write/step_writer.hpp"
 #include "model/workload/kernel_bindings.hpp"
@@ -19,6 +21,11 @@ struct StepWorks : WorkloadGradients {
   /// Takes from the cluster only what shapes a job: ranks and nodes, whether the device is
   /// synchronous, and whether collectives run on the hosts.
   StepWorks(const Workload& workload, const Cluster& cluster, Optimizer optimizer);
+
+  /// These, or those of Workload::cast where the training's passes go over that.
+  const StepWorks& of(const Training& training) const {
+    return training.casts_parameters() && cast ? *cast : *this;
+  }
 
   struct OwnSend {
     std::size_t after = 0;  ///< the kernel of the pass
@@ -56,6 +63,8 @@ struct StepWorks : WorkloadGradients {
   std::vector<KnownWork> accumulate;  ///< gradient += new gradient: two reads, one write
   std::vector<SparseSizes> sparse;
   std::vector<MatrixShape> matrices;  ///< as comm hooks see them
+  /// The type that a parameter is kept and updated in. `gradients` tells that of its passes.
+  std::vector<DType> kept_as;
 
   std::vector<KnownWork> optimizer;    ///< in order; a kernel per tensor, or one for all
   Optimizer updates;                   ///< whose kernels these are
@@ -68,6 +77,13 @@ struct StepWorks : WorkloadGradients {
 
   StepWriter::Device device;
   RanksPerNode ranks_per_node;
+
+  std::shared_ptr<const StepWorks> cast;  ///< of Workload::cast
+
+ private:
+  /// Of the passes of one network, and of updates of another with the same parameters.
+  StepWorks(const Workload& passes, const Workload& kept, const Cluster& cluster,
+            Optimizer optimizer);
 };
 
 /// Where the tasks of a step run on this cluster.

@@ -37,6 +37,21 @@ void check_accumulation(const YamlMap& entries, const Scenario& scenario) {
           scenario.workload.name));
 }
 
+/// The network as fully_shard's mixed precision runs it, where that casts anything.
+void cast_parameters(const YamlMap& entries, Scenario& scenario) {
+  const std::optional<DType> type = scenario.training.mp_policy.param_dtype;
+  if (!type) return;
+  const YamlMap training(entries.at("training"));
+  const YamlMap policy(training.at("mp_policy"));
+  scenario.workload.cast =
+      read_cast_workload(entries.at("workload"), scenario, *type, policy.at("param_dtype"));
+  if (scenario.described && scenario.workload.cast)
+    scenario.described->notes.push_back(
+        fmt::format("strategy fsdp: its passes are those described under autocast to {}, whose "
+                    "casts of weights fully_shard's mixed precision does not have",
+                    name_of(*type)));
+}
+
 Map<Scenario> make_scenario_map() {
   Map<Scenario> map("scenario", "A question to ddpsim: what is trained, on what, and how.");
   // The cluster goes before the workload, which asks what its device can multiply.
@@ -79,6 +94,7 @@ Map<Scenario> make_scenario_map() {
           scenario.cluster.skew = usual_skew_of_decoded_input;
         check_training(entries, scenario);
         check_accumulation(entries, scenario);
+        cast_parameters(entries, scenario);
       });
   return map;
 }

@@ -412,6 +412,31 @@ Value<std::optional<bool>> reshard_value() {
       {}};
 }
 
+constexpr std::array mixed_types{DType::bf16, DType::fp16, DType::fp32};
+
+const Map<MixedPrecision>& mixed_precision_map() {
+  static const auto map = [] {
+    const auto type =
+        value::one_of(mixed_types, {"bfloat16", "IEEE half precision", "32-bit floating point"});
+    Map<MixedPrecision> all("mp_policy",
+                            "Strategy fsdp: fully_shard's MixedPrecisionPolicy. A rank's parts of "
+                            "parameters, their gradients and the optimizer's state stay in "
+                            "`workload.dtype`.");
+    all.key("param_dtype", type, &MixedPrecision::param_dtype,
+            {.meaning = "The type that parts are cast to before they are gathered. Whole "
+                        "parameters, their gradients and all passes are in it.",
+             .otherwise = "workload.dtype, with the passes of workload.compute",
+             .example = "bf16"})
+        .key("reduce_dtype", type, &MixedPrecision::reduce_dtype,
+             {.meaning = "The type that gradients are reduce-scattered in. Kernels divide what is "
+                         "sent in fp16, before and behind.",
+              .otherwise = "the type of whole gradients: param_dtype",
+              .example = "fp32"});
+    return all;
+  }();
+  return map;
+}
+
 /// Of strategy fsdp, by PyTorch's names.
 void add_shards(Map<TrainingDraft>& map) {
   map.key_read(
@@ -445,7 +470,13 @@ void add_shards(Map<TrainingDraft>& map) {
            &TrainingDraft::separate_reduce_scatter_group,
            {.meaning = "Strategy fsdp: whether reduce-scatters have a communicator of their own "
                        "beside that of all-gathers.",
-            .source = "FSDPModule.set_separate_reduce_scatter_group (rule F39)"});
+            .source = "FSDPModule.set_separate_reduce_scatter_group (rule F39)"})
+      .key("mp_policy", value::mapping(&mixed_precision_map), &TrainingDraft::mp_policy,
+           {.meaning = "Strategy fsdp: mixed precision by fully_shard's own casts, in place of "
+                       "autocast's. Other strategies keep `workload.compute`.",
+            .otherwise = "gathers and reduce-scatters are in `workload.dtype`",
+            .example = "{param_dtype: bf16, reduce_dtype: fp32}",
+            .source = "torch.distributed.fsdp.MixedPrecisionPolicy (rules F12, F36, F45, F49)"});
 }
 
 /// Other releases are refused by the name of the one they behave like.

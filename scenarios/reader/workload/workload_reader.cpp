@@ -408,6 +408,64 @@ void read_workload(const Yaml& given, Scenario& scenario) {
     scenario.workload.workspaces = cublas_workspaces(scenario.cluster.device.compute_capability);
 }
 
+namespace {
+
+/// Mixed precision leaves what is no real number with a fraction as it is.
+bool is_cast(const Parameter& parameter) {
+  return parameter.dtype != DType::complex64 && parameter.dtype != DType::complex128;
+}
+
+/// A described network as it is, its parameters of another type.
+Workload with_parameters_in(DType type, Workload workload) {
+  for (Parameter& parameter : workload.parameters)
+    if (is_cast(parameter)) parameter.dtype = type;
+  return workload;
+}
+
+/// What a model of the catalogue is with parameters and products of that type.
+Workload built_in(DType type, const Yaml& given, const std::vector<Entry>& entries,
+                  const Scenario& scenario, const Yaml& place) {
+  const Device& device = scenario.cluster.device;
+  if (device.peak_of(type).flops_per_second <= 0)
+    place.fail(fmt::format("device {} does not multiply {}: choose another type", device.name,
+                           name_of(type)));
+  WorkloadDraft draft;
+  workload_map().read(given, draft);
+  draft.size.dtype = draft.size.compute = type;
+  Workload workload = built(entries.front().name, read_model(entries), draft.size);
+  price_by_class(workload, device);
+  return workload;
+}
+
+}  // namespace
+
+std::shared_ptr<const Workload> read_cast_workload(const Yaml& given, const Scenario& scenario,
+                                                   DType type, const Yaml& place) {
+  const Workload& stored = scenario.workload;
+  const bool is_so = std::ranges::all_of(stored.parameters, [&](const Parameter& parameter) {
+    return parameter.dtype == type || !is_cast(parameter);
+  });
+  if (is_so) return nullptr;
+  const std::vector<Entry> entries = entry_with_bases(*YamlMap(given).find("model"), model_entries);
+  if (!is_profile(entries.front())) {
+    auto cast = std::make_shared<Workload>(built_in(type, given, entries, scenario, place));
+    cast->buffers = stored.buffers;
+    cast->frozen = stored.frozen;
+    cast->workspaces = stored.workspaces;
+    return cast;
+  }
+  const bool is_autocast = scenario.described && scenario.described->compute == type;
+  if (!is_autocast)
+    place.fail(fmt::format(
+        "{} was {} with parameters that are not {}, and how it runs with such is not known: {}",
+        stored.name, scenario.described ? "described" : "measured", name_of(type),
+        scenario.described
+            ? fmt::format("describe it under autocast to {0} (ddpsim describe --autocast {0})",
+                          name_of(type))
+            : "take a model of the catalogue, or a description of this one under autocast"));
+  return std::make_shared<const Workload>(with_parameters_in(type, stored));
+}
+
 Workload read_catalogue_model(const std::string& name) {
   const ModelDescription model = read_model(entry_with_bases(Yaml::of_text(name), model_entries));
   WorkloadSize size;

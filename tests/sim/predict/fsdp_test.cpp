@@ -1,6 +1,8 @@
 // Steps of fully_shard, counted by hand (rules F19-F40).
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include <catch2/catch.hpp>
 
@@ -15,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 struct TaskLengths {
-  Duration gather{}, scatter{}, forward{}, backward{}, copy{};
+  Duration gather{}, scatter{}, forward{}, backward{}, copy{}, cast{};
 };
 
 struct PassEnds {
@@ -28,8 +30,13 @@ struct PassEnds {
 PassEnds pass_ends(const TaskLengths& lengths, Training training) {
   training.strategy = Strategy::fsdp;
   training.units = {{0}, {1}, {2}, {3}};
-  const StepWorks works(timed::chain(4, 1ms, 1ms, MiB), timed::ring(2, 1us, Bandwidth{1e9}),
-                        Optimizer::none);
+  Workload chain = timed::chain(4, 1ms, 1ms, MiB);
+  if (training.mp_policy.param_dtype) {
+    Workload cast = chain;
+    for (Parameter& each : cast.parameters) each.dtype = *training.mp_policy.param_dtype;
+    chain.cast = std::make_shared<const Workload>(std::move(cast));
+  }
+  const StepWorks works(chain, timed::ring(2, 1us, Bandwidth{1e9}), Optimizer::none);
   const program::Job job = build_job(works, training);
   JobCosts costs;
   costs.of_rank = {0, 0};
@@ -38,6 +45,7 @@ PassEnds pass_ends(const TaskLengths& lengths, Training training) {
     all.works.emplace_back().work = work.operation == Operation::forward      ? lengths.forward
                                     : work.operation == Operation::backward   ? lengths.backward
                                     : work.operation == Operation::pack       ? lengths.copy
+                                    : work.operation == Operation::cast       ? lengths.cast
                                     : work.operation == Operation::all_gather ? lengths.gather
                                     : work.operation == Operation::reduce_scatter
                                         ? lengths.scatter
@@ -79,6 +87,15 @@ TEST_CASE("steps of fully_shard take what counting them by hand gives", "[sim][f
   CHECK(pass_ends(copies, kept) == PassEnds{49ms, 137ms});
   CHECK(pass_ends(copies, apart) == PassEnds{49ms, 141ms});
   CHECK(pass_ends(copies, two) == PassEnds{49ms, 141ms});
+  // Casts of 1 ms: the first gather begins after one, and the end comes one after the last
+  // reduce-scatter. Where sending bounds the step, so does the first gather of backward, which
+  // begins after one.
+  TaskLengths casts_and_computes = computes, casts_and_sends = sends;
+  casts_and_computes.cast = casts_and_sends.cast = 1ms;
+  Training mixed = usual;
+  mixed.mp_policy.param_dtype = DType::bf16;
+  CHECK(pass_ends(casts_and_computes, mixed) == PassEnds{45ms, 130ms});
+  CHECK(pass_ends(casts_and_sends, mixed) == PassEnds{47ms, 127ms});
 }
 
 }  // namespace ddpsim

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "model/parallel/passes_of.hpp"
 #include "tools/report/records/throughput_fields.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/memory_record.hpp"
@@ -65,8 +66,8 @@ Record throughput_record(const Scenario& scenario, const Result& result, Duratio
   const Training& training = result.step->training;
   const double seconds = in_seconds(step);
   Record found;
-  if (const auto flops =
-          step_flops(scenario.workload, scenario.cluster.device, training.micro_batches)) {
+  if (const auto flops = step_flops(passes_of(scenario.workload, training), scenario.cluster.device,
+                                    training.micro_batches)) {
     if (flops->model)
       found.add(fields::model_flops, flops->model->flops)
           .add(fields::mfu, flops->model->seconds_at_peak / seconds);
