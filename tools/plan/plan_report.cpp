@@ -97,9 +97,10 @@ Order quickest_of(const TrainingPlan& plan) {
   return order;
 }
 
-/// "the 10 quickest of 24 that fit"
+/// "the 10 quickest of 24 that fit"; "the one that fits"
 std::string first_text(const TrainingPlan& plan, std::size_t shown, const char* which) {
   const bool known = plan.candidates.front().verdict == Verdict::fits;
+  if (plan.simulated() == 1) return known ? "the one that fits" : "the one that may fit";
   return fmt::format("the {} {} of {} that {}fit", shown, which, plan.simulated(),
                      known ? "" : "may ");
 }
@@ -162,7 +163,7 @@ Table reasons_table(const TrainingPlan& plan, std::size_t shown) {
       int largest = 0;
       for (const PlanCandidate* each : group) {
         if (!each->is_simulated()) continue;
-        largest = std::max(largest, each->batch);
+        if (each->verdict == Verdict::fits) largest = std::max(largest, each->batch);
         if (best == nullptr || each->rate > best->rate) best = each;
       }
       row.add(fields::largest_batch, largest > 0 ? FieldValue(largest) : FieldValue());
@@ -170,6 +171,7 @@ Table reasons_table(const TrainingPlan& plan, std::size_t shown) {
         row.add(*rate, best->rate);
       table.add(row.add(fields::fell_out, why_no_more(plan, group, shown)));
     }
+  drop_if_empty(table, table.index_of(fields::largest_batch));
   return table;
 }
 
