@@ -269,6 +269,7 @@ TEST_CASE("a plan says so where memory is not known, and promises nothing", "[to
                                  {"--cluster", "dgx-h100", "--gpus", "8,16"});
   for (const Json& each : described["candidates"])
     CHECK(each["batch"] == described["candidates"][0]["batch"]);
+  CHECK_THAT(described["notes"].dump(), Catch::Contains("batches are not varied: "));
   refused({"plan", std::string(DDPSIM_TEST_DATA) + "/descriptions/gpt2.yaml", "--cluster",
            "dgx-h100", "--batches", "8"},
           "was described with one batch");
@@ -308,7 +309,7 @@ TEST_CASE("a plan refuses in one line what cannot be made", "[tools][plan]") {
       {{"--gpus", "16", "--set",
         "cluster={device: h100-sxm, ranks_per_node: 8, intra_node: "
         "nvlink4}"},
-       "inter_node"},
+       "--gpus 16, as nodes of 8: "},
       {{"--batches", "0"}, "--batches 0: expected a whole number from 1"},
       {{"--batches", "2", "--set", "workload.batch=2"}, "leave workload.batch out of --set"},
       {{"--strategies", "none"}, "got \"none\""},

@@ -81,16 +81,18 @@ class Sizes {
     const std::string written = fmt::format("--gpus {}", gpus);
     const Setting nodes{"cluster.nodes", fmt::format("{}", std::max(1, gpus / each)), written};
     const Setting ranks{"cluster.ranks_per_node", fmt::format("{}", std::min(gpus, each)), written};
-    if (gpus >= each && ranks_with({nodes}) == gpus) return {gpus, {nodes}};
-    PlannedSize size{gpus, {nodes, ranks}};
-    if (ranks_with(size.settings) != gpus)
-      throw InputError(
-          fmt::format("{}: the cluster of {} cannot be made so large", written, request_.file));
-    return size;
-  }
-
-  int ranks_with(const Settings& settings) const {
-    return read_scenario(request_.file, joined(request_.set, settings)).cluster.ranks();
+    const auto makes = [&](const Settings& settings) {
+      try {
+        return read_scenario(request_.file, joined(request_.set, settings)).cluster.ranks() == gpus;
+      } catch (const InputError& problem) {
+        throw InputError(
+            fmt::format("{}, as nodes of {}: {}", written, std::min(gpus, each), problem.what()));
+      }
+    };
+    if (gpus >= each && makes({nodes})) return {gpus, {nodes}};
+    if (makes({nodes, ranks})) return {gpus, {nodes, ranks}};
+    throw InputError(
+        fmt::format("{}: the cluster of {} cannot be made so large", written, request_.file));
   }
 
   const PlanRequest& request_;
@@ -109,7 +111,9 @@ std::vector<PlannedWay> ways_of(const PlanRequest& request, const Scenario& base
   std::vector<PlannedWay> ways;
   for (const Strategy strategy : strategies) {
     const std::string name(name_of(strategy));
-    PlannedWay way{strategy, {}, name};
+    Training training = base.training;
+    training.strategy = strategy;
+    PlannedWay way{strategy, {}, short_strategy_label(training)};
     if (!is_set) way.settings.emplace_back("training.strategy", name, "--strategies " + name);
     if (strategy != Strategy::fsdp || is_said(request.set, "training.reshard_after_forward")) {
       ways.push_back(std::move(way));
@@ -267,6 +271,7 @@ void try_candidate(const PlanRequest& request, const PlannedWay& way, PlanCandid
         std::make_shared<const PlannedStep>(plan_step(priced.model.works, scenario.training));
     const StepMemory memory =
         step_memory(scenario.workload, scenario.optimizer, scenario.training, planned->job);
+    candidate.others = priced.others;
     Tried tried(scenario, candidate);
     tried.take(memory);
     if (candidate.is_simulated())
@@ -331,13 +336,21 @@ std::vector<std::string> notes_at_sizes(const PlanRequest& request, const Traini
   for (const PlannedSize& size : plan.sizes) {
     const Settings settings = joined(request.set, size.settings);
     const Scenario scenario = read_scenario(request.file, settings);
-    std::vector<std::string> notes = cluster_notes(scenario, settings);
-    if (!request.laws_only)
-      if (const auto others = other_than_measured(scenario); !others.empty())
-        notes.push_back(carried_fit_note_at_point(others));
-    of_sizes.add(size.settings, notes);
+    of_sizes.add(size.settings, cluster_notes(scenario, settings));
   }
   return of_sizes.lines(plan.sizes.size());
+}
+
+/// Where measured rows were fitted to steps that they are not of.
+std::vector<std::string> notes_on_fits(const TrainingPlan& plan) {
+  PointNotes of_candidates;
+  for (std::size_t index = 0; index < plan.simulated(); ++index) {
+    const PlanCandidate& candidate = plan.candidates[index];
+    std::vector<std::string> notes;
+    if (!candidate.others.empty()) notes.push_back(carried_fit_note_at_point(candidate.others));
+    of_candidates.add(candidate.settings, notes);
+  }
+  return of_candidates.lines(plan.simulated());
 }
 
 std::vector<std::string> notes_on(const PlanRequest& request, const TrainingPlan& plan) {
@@ -345,6 +358,7 @@ std::vector<std::string> notes_on(const PlanRequest& request, const TrainingPlan
   add_each_once(notes, file_notes(request.file, request.set));
   add_each_once(notes, lost_accuracy_notes());
   add_each_once(notes, notes_at_sizes(request, plan));
+  add_each_once(notes, notes_on_fits(plan));
   if (std::ranges::any_of(plan.candidates, [](const PlanCandidate& each) {
         return each.verdict == Verdict::unknown;
       }))
@@ -354,6 +368,13 @@ std::vector<std::string> notes_on(const PlanRequest& request, const TrainingPlan
               "batches than the scenario's are not tried unless --batches lists them"
             : "activations, or the optimizer's state, are not known here: a step is said not to "
               "fit where the rest is too much, and none is said to fit");
+  if (plan.scenario.described || plan.scenario.batch == 0)
+    notes.push_back(fmt::format(
+        "batches are not varied: {} was {}", shown_name(plan.scenario.workload.name, "model"),
+        plan.scenario.described
+            ? fmt::format("described with a batch of {}: describe it again with another",
+                          plan.scenario.batch)
+            : "measured with one, and does not say which"));
   if (plan.batches_end > 0)
     notes.push_back(
         fmt::format("batches of more than {} were not tried, and may fit: --batches lists others",

@@ -11,6 +11,7 @@
 #include "model/scenario/scenario.hpp"
 #include "scenarios/reader/text/settings.hpp"
 #include "tools/report/records/record.hpp"
+#include "tools/study/carried_fit.hpp"
 #include "tools/study/known_accuracy.hpp"
 
 namespace ddpsim {
@@ -57,6 +58,8 @@ struct PlanCandidate {
   double device_seconds = 0;  ///< of all devices, for one of these
   Record figures{};           ///< columns of candidate_columns()
   std::string error{};        ///< why it is refused
+  /// In what it is another than the measured rows that its costs were fitted to.
+  std::vector<OtherThanMeasured> others{};
 
   bool is_simulated() const { return verdict == Verdict::fits || verdict == Verdict::unknown; }
 };

@@ -144,7 +144,7 @@ std::string why_no_more(const TrainingPlan& plan, const Group& group, std::size_
     const double last = plan.candidates[shown - 1].rate;
     const bool is_shown = best < plan.candidates.data() + shown;
     if (!is_shown)
-      reasons.push_back(fmt::format("{:.1f} % slower than the last above, at best",
+      reasons.push_back(fmt::format("at best {:.1f} % slower than the last above",
                                     100 * (1 - best->rate / last)));
   }
   return fmt::format("{}", fmt::join(reasons, "; "));
@@ -152,7 +152,9 @@ std::string why_no_more(const TrainingPlan& plan, const Group& group, std::size_
 
 Table reasons_table(const TrainingPlan& plan, std::size_t shown) {
   Table table{{fields::planned_way, fields::gpus.with(Importance::most), fields::largest_batch}};
-  if (const Field* rate = rate_field_of(plan)) table.columns.push_back(rate->labelled("at best"));
+  if (const Field* rate = rate_field_of(plan))
+    table.columns.push_back(
+        rate->labelled(plan.rate == PlannedRate::tokens ? "best tokens/s" : "best samples/s"));
   table.columns.push_back(fields::fell_out);
   for (std::size_t way = 0; way < plan.ways.size(); ++way)
     for (std::size_t size = 0; size < plan.sizes.size(); ++size) {
