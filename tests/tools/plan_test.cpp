@@ -1,11 +1,14 @@
 // `ddpsim plan`: what is listed first is the quickest of what fits, and what does not fit is told.
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
 #include <set>
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "model/base/quantity.hpp"
 #include "tests/tools/answers.hpp"
 #include "tools/report/writers/csv.hpp"
 
@@ -118,6 +121,7 @@ TEST_CASE("batches grow until a step does not fit, and what does not fit is told
   CHECK(plan["candidates"].size() == fit + 3);
 
   const std::string text = ddpsim({"plan", file, "--best", "1000", "--wide"}).out;
+  CHECK_THAT(text, Catch::Contains("\nno reshard: "));
   const std::size_t rows = block_of(text, "the ").size() - 3;  // title, headings, rule
   CHECK(rows == fit);
   CHECK_THAT(text,

@@ -119,7 +119,8 @@ std::vector<PlannedWay> ways_of(const PlanRequest& request, const Scenario& base
       ways.push_back(std::move(way));
       continue;
     }
-    for (const auto& [value, more] : {std::pair("auto", ""), std::pair("false", ", no reshard")}) {
+    for (const auto& [value, more] :
+         {std::pair("auto", std::string_view()), std::pair("false", no_reshard)}) {
       PlannedWay& made = ways.emplace_back(way);
       made.settings.emplace_back("training.reshard_after_forward", value);
       made.name += more;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/base/quantity.hpp"
@@ -38,6 +39,9 @@ struct PlannedWay {
   std::vector<Setting> settings;
   std::string name;  ///< for a narrow table: "fsdp, no reshard"
 };
+
+/// Ends the name of `fsdp` whose units stay gathered between the passes.
+inline constexpr std::string_view no_reshard = ", no reshard";
 
 /// What became of a candidate.
 enum class Verdict : std::uint8_t {

@@ -174,6 +174,11 @@ Table reasons_table(const TrainingPlan& plan, std::size_t shown) {
       table.add(row.add(fields::fell_out, why_no_more(plan, group, shown)));
     }
   drop_if_empty(table, table.index_of(fields::largest_batch));
+  if (std::ranges::any_of(plan.ways,
+                          [](const PlannedWay& way) { return way.name.ends_with(no_reshard); }))
+    table.notes =
+        "no reshard: training.reshard_after_forward: false, so that units stay gathered between "
+        "the passes";
   return table;
 }
 
