@@ -174,6 +174,7 @@ Table reasons_table(const TrainingPlan& plan, std::size_t shown) {
       table.add(row.add(fields::fell_out, why_no_more(plan, group, shown)));
     }
   drop_if_empty(table, table.index_of(fields::largest_batch));
+  if (const Field* rate = rate_field_of(plan)) drop_if_empty(table, table.index_of(*rate));
   if (std::ranges::any_of(plan.ways,
                           [](const PlannedWay& way) { return way.name.ends_with(no_reshard); }))
     table.notes =
@@ -277,8 +278,8 @@ std::string nothing_fits_text(const TrainingPlan& plan) {
     if (each.verdict == Verdict::too_large && (least == nullptr || each.peak < least->peak))
       least = &each;
   return fmt::format(
-      "no combination fits {}: the least is {} by {}; more GPUs under fsdp, or "
-      "another device (--device), need to be tried",
+      "no combination fits {}: the least is {} by {}; try "
+      "more GPUs under fsdp, or another device (--device)",
       memory_of_device(plan), to_string(least->peak), candidate_text(plan, *least));
 }
 
