@@ -80,7 +80,8 @@ void check_sparse_buckets(const program::Job& job) {
 void check_not_simulated_only(const program::Job& job, const Training& training) {
   for_each_collective(job, [&](const program::Task& task, const program::Origin&) {
     const auto* collective = std::get_if<program::Collective>(&job.deed_of(task).action);
-    if (collective != nullptr && collective->what == program::Collectives::all_reduce &&
+    if (collective != nullptr && training.average == Average::all_reduce &&
+        collective->what == program::Collectives::all_reduce &&
         collective->reduction == program::Reduction::mean)
       throw std::invalid_argument(
           "training.average: all_reduce is simulated only: for real, take it out (gradients are "

@@ -197,6 +197,12 @@ struct Training : BucketSettings,
     const bool is_fsdp = strategy == Strategy::fsdp || (strategy == Strategy::none && passes_cast);
     return is_fsdp && mp_policy.param_dtype;
   }
+  /// Gradients travel in buckets, whatever the strategy was.
+  Training in_buckets() const {
+    Training bucketed = *this;
+    bucketed.strategy = Strategy::bucketed;
+    return bucketed;
+  }
   /// The same passes, and no communication.
   Training without_communication() const {
     Training alone = *this;

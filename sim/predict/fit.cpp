@@ -52,15 +52,15 @@ void note_unless_met(const FittedRow& row, Fit& fit, const char* what) {
 
 /// Between taking the whole latency away and twice what the step could hold.
 template <typename Excess>
-Duration fitted_overhead(const FittedRow& naive, Excess&& excess) {
-  const Step lawful = predict(naive.model.costs, naive.training, naive.planned);
+Duration fitted_overhead(const FittedRow& calls, Excess&& excess) {
+  const Step lawful = predict(calls.model.costs, calls.training, calls.planned);
   if (lawful.metrics.collectives == 0) return {};
   Duration latency{};
   const RankOfJob rank = lawful.rank();
   for (const program::Task& task : rank.program.tasks)
     if (rank.origin_of(task).group != nobody)
       latency = std::max(latency, rank.detail_of(task).latency);
-  const double widest = 2 * in_us(naive.row->step) / lawful.metrics.collectives;
+  const double widest = 2 * in_us(calls.row->step) / lawful.metrics.collectives;
   return from_seconds(1e-6 * bisect(-in_us(latency), widest,
                                     [&](double us) { return excess(from_seconds(us * 1e-6)); }));
 }
@@ -102,28 +102,28 @@ Duration covered_length(const Step& step, const std::vector<Covered>& parts) {
 
 /// A link that carries less than it says looks like a time per collective here, and other buckets
 /// are best for the one than for the other.
-void note_slow_link(double ratio, Fit& fit) {
+void note_slow_link(const FittedRow& row, double ratio, Fit& fit) {
   constexpr double odd_ratio = 1.15;
   constexpr Duration odd_overhead = std::chrono::microseconds{100};
   if (ratio < odd_ratio || fit.call_overhead < odd_overhead) return;
   fit.notes.push_back(fmt::format(
-      "the naive row wants communication {:.2g} times as long as the link's law has it, taken as "
+      "the {} row wants communication {:.2g} times as long as the link's law has it, taken as "
       "{:+.1f} us per collective: if the link carries less than it says, write what it `carries` "
       "or measure it (ddpsim import nccl-tests), for the best buckets are others then",
-      ratio, in_us(fit.call_overhead)));
+      name_of(row.row->strategy), ratio, in_us(fit.call_overhead)));
 }
 
-void fit_call_overhead(const FittedRow& naive, Fit& fit) {
-  const MeasuredCommunication& timer = *naive.row->communication;
+void fit_call_overhead(const FittedRow& calls, Fit& fit) {
+  const MeasuredCommunication& timer = *calls.row->communication;
   const auto communication = [&](Duration overhead) {
-    CostModel costs = naive.model.costs;
+    CostModel costs = calls.model.costs;
     costs.collective.call_overhead = overhead;
-    if (timer.covers.empty()) return communication_length(costs, *naive.planned);
-    return covered_length(predict(costs, naive.training, naive.planned), timer.covers);
+    if (timer.covers.empty()) return communication_length(costs, *calls.planned);
+    return covered_length(predict(costs, calls.training, calls.planned), timer.covers);
   };
   const Duration measured = timer.time;
   fit.call_overhead =
-      fitted_overhead(naive, [&](Duration overhead) { return communication(overhead) - measured; });
+      fitted_overhead(calls, [&](Duration overhead) { return communication(overhead) - measured; });
   const Duration met = communication(fit.call_overhead);
   if (std::abs(in_seconds(met) / in_seconds(measured) - 1) > 0.002)
     fit.notes.push_back(fmt::format(
@@ -132,38 +132,38 @@ void fit_call_overhead(const FittedRow& naive, Fit& fit) {
         "if it carries more than the law has it, write what it `carries` or measure it (ddpsim "
         "import nccl-tests), for computation is fitted to what is left of the step",
         in_ms(measured), in_ms(met)));
-  note_slow_link(in_seconds(met) / in_seconds(communication({})), fit);
+  note_slow_link(calls, in_seconds(met) / in_seconds(communication({})), fit);
 }
 
 /// The rest of the step and the row's own communication are two measurements of one thing.
-void note_other_communication(const FittedRow& naive, Duration fitted, Fit& fit) {
+void note_other_communication(const FittedRow& calls, Duration fitted, Fit& fit) {
   constexpr double odd = 0.1, felt = 0.01;  // of the communication, of the step
-  const auto& said = naive.row->communication;
+  const auto& said = calls.row->communication;
   if (!said || !said->covers.empty()) return;
   const double apart = std::abs(in_seconds(fitted - said->time));
-  if (apart < odd * in_seconds(said->time) || apart < felt * in_seconds(naive.row->step)) return;
+  if (apart < odd * in_seconds(said->time) || apart < felt * in_seconds(calls.row->step)) return;
   fit.notes.push_back(fmt::format(
-      "the naive row's step leaves {:.1f} ms for communication beside forward and backward, and "
+      "the {} row's step leaves {:.1f} ms for communication beside forward and backward, and "
       "the row says {:.1f} ms: the step is met, and collectives take the {:.1f} ms",
-      in_ms(fitted), in_ms(said->time), in_ms(fitted)));
+      name_of(calls.row->strategy), in_ms(fitted), in_ms(said->time), in_ms(fitted)));
 }
 
-/// The naive step's compute is measured: what is left of it is communication.
-void fit_rest_of_step(const FittedRow& naive, Fit& fit) {
+/// The step's compute is measured: what is left of it is communication.
+void fit_rest_of_step(const FittedRow& calls, Fit& fit) {
   Fit trial = fit;
-  fit.call_overhead = fitted_overhead(naive, [&](Duration overhead) {
+  fit.call_overhead = fitted_overhead(calls, [&](Duration overhead) {
     trial.call_overhead = overhead;
-    return predicted_step(naive, trial) - naive.row->step;
+    return predicted_step(calls, trial) - calls.row->step;
   });
   const auto communication = [&](Duration overhead) {
-    CostModel costs = naive.model.costs;
+    CostModel costs = calls.model.costs;
     costs.collective.call_overhead = overhead;
-    return communication_length(costs, *naive.planned);
+    return communication_length(costs, *calls.planned);
   };
   const Duration fitted = communication(fit.call_overhead);
-  note_slow_link(in_seconds(fitted) / in_seconds(communication({})), fit);
-  if (is_met(naive, fit, 0.002)) note_other_communication(naive, fitted, fit);
-  note_unless_met(naive, fit, "time per collective");
+  note_slow_link(calls, in_seconds(fitted) / in_seconds(communication({})), fit);
+  if (is_met(calls, fit, 0.002)) note_other_communication(calls, fitted, fit);
+  note_unless_met(calls, fit, "time per collective");
 }
 
 bool gives_passes(const FittedRow& row) {
@@ -182,7 +182,7 @@ void note_odd_passes(const FittedRow& row, Fit& fit) {
   const MeasuredTimes& times = row.row->times;
   const Duration passes =
       *times.forward + *times.backward + times.optimizer.value_or(Duration::zero());
-  const bool alone = row.row->strategy == Strategy::none;
+  const bool alone = fits_of(row.row->strategy) == Fits::computation;
   if (alone ? is_met(row, fit, odd) : passes < row.row->step) return;
   fit.notes.push_back(fmt::format(
       "forward, backward and optimizer of the {} row make a step of {:.1f} ms, and the row says "
@@ -225,9 +225,9 @@ void fit_interference(const FittedRow& row, Fit& fit) {
   note_unless_met(row, fit, "interference");
   if (fit.interference > odd_strength)
     fit.notes.push_back(fmt::format(
-        "the overlap row wants interference {:.1f} times as strong as the law's: does its step "
-        "hold more than the others'?",
-        fit.interference));
+        "the {} row wants interference {:.1f} times as strong as the law's: does its step hold "
+        "more than the others'?",
+        name_of(row.row->strategy), fit.interference));
 }
 
 }  // namespace
@@ -238,33 +238,34 @@ void apply(const Fit& fit, CostModel& costs) {
   costs.interference.strength = fit.interference;
 }
 
-bool has_use(const MeasuredRow& row, bool beside_none) {
-  return row.strategy != Strategy::naive || row.communication.has_value() || !beside_none;
+bool has_use(const MeasuredRow& row, bool beside_alone) {
+  return fits_of(row.strategy) != Fits::computation_and_calls || row.communication.has_value() ||
+         !beside_alone;
 }
 
 Fit fit(std::span<const CalibrationRow> rows) {
   Fit fit;
   fit.rows = rows.size();
-  const std::optional<FittedRow> none = first(rows, Fits::computation);
-  const std::optional<FittedRow> naive = first(rows, Fits::computation_and_calls);
-  const bool rest_is_known = naive && !none && gives_passes(*naive);
-  if (naive && naive->row->communication && !rest_is_known) fit_call_overhead(*naive, fit);
-  if (const std::optional<FittedRow>& row = none ? none : naive) {
+  const std::optional<FittedRow> alone = first(rows, Fits::computation);
+  const std::optional<FittedRow> calls = first(rows, Fits::computation_and_calls);
+  const bool rest_is_known = calls && !alone && gives_passes(*calls);
+  if (calls && calls->row->communication && !rest_is_known) fit_call_overhead(*calls, fit);
+  if (const std::optional<FittedRow>& row = alone ? alone : calls) {
     meet_times(*row, fit);
     if (!gives_passes(*row)) {
       fit_compute(*row, fit);
     } else {
-      if (!none) fit_rest_of_step(*naive, fit);
+      if (!alone) fit_rest_of_step(*calls, fit);
       note_odd_passes(*row, fit);
     }
   }
   constexpr Duration odd = -std::chrono::microseconds{1};
   if (fit.notes.empty() && fit.call_overhead < odd)
     fit.notes.push_back(fmt::format(
-        "the naive row wants {:.1f} us less per collective than the link's law or table: is the "
+        "the {} row wants {:.1f} us less per collective than the link's law or table: is the "
         "table's time that of a lone call, or does `communication` leave something out?",
-        -in_us(fit.call_overhead)));
-  if (const auto overlap = first(rows, Fits::interference)) fit_interference(*overlap, fit);
+        name_of(calls->row->strategy), -in_us(fit.call_overhead)));
+  if (const auto row = first(rows, Fits::interference)) fit_interference(*row, fit);
   return fit;
 }
 

@@ -18,7 +18,7 @@ struct ConsecutiveSteps {
   std::vector<Step> kinds;
   std::vector<std::int32_t> sequence;  ///< [step] index into `kinds`
   std::vector<std::int64_t> counts;    ///< [kind] steps
-  DdpAverages logged;                  ///< by DDP's logger; no samples unless `bucketed`
+  DdpAverages logged;                  ///< by DDP's logger; no samples where none logs
 
   double total_seconds() const;
   double working_seconds() const;  ///< without waits for batches

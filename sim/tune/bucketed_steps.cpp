@@ -1,6 +1,6 @@
 // A step without an event queue.
 //
-// The program of a bucketed step is the same under all bucketings that are contiguous in arrival
+// The program of a step in buckets is the same under all bucketings that are contiguous in arrival
 // order, but for where all-reduces are launched and waited for. Its policy marks where that can be
 // (bucket_marks.hpp). So the program is written once as a list of items, with a place for a launch
 // behind every gradient that is put in its bucket, and a place for a wait before every gradient
@@ -38,7 +38,7 @@ BucketedSteps::BucketedSteps(StepModel model, Training training, double link_fac
       training_(std::move(training)),
       whole_(build_one_bucket(model_.works, training_)),
       why_simulated_(whole_.marks.why_more()) {
-  training_.strategy = Strategy::bucketed;
+  training_ = training_.in_buckets();
   training_.bucket_caps.clear();
   training_.parameter_groups = 0;
   if (!why_simulated_ && model_.costs.least_step > Duration::zero())

@@ -17,7 +17,7 @@
 
 namespace ddpsim {
 
-/// The length of a `bucketed` step under one bucketing after another: what a tuner asks thousands
+/// The length of a step in buckets under one bucketing after another: what a tuner asks thousands
 /// of times. The same to the tick as step_length(), and so as predict(model, training).metrics.step
 /// but where slowest_rank_decides: there that rank alone is followed. Of the job it knows all
 /// but the buckets: those only decide where collectives are launched and waited for, so nothing

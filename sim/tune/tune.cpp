@@ -33,7 +33,7 @@ constexpr std::uint64_t simulated_polish = 1000;
 constexpr std::chrono::hours forbidden{24};
 
 Training searched(Training training) {
-  training.strategy = Strategy::bucketed;
+  training = training.in_buckets();
   training.iteration = 0;
   training.last_bucket_cap = false;
   training.buckets.clear();
@@ -80,8 +80,7 @@ class Tuner {
   Tuning run(const Training& given) {
     Tuning tuning;
     const Training torch = with_rule(training_, BucketRule::torch);
-    Training alone = given;
-    alone.strategy = Strategy::none;
+    Training alone = given.without_communication();
     alone.iteration = 0;
     const StepMetrics without = predict(model_, alone).metrics;
     tuning.without = without.step;
@@ -188,7 +187,7 @@ class Tuner {
 
   /// The scenario's own buckets, in the steady state.
   Choice of_given(Training given) {
-    given.strategy = Strategy::bucketed;
+    given = given.in_buckets();
     given.iteration = 0;
     Buckets buckets;
     for (const Bucket& bucket : plan_buckets(works_, given)) buckets.push_back(bucket.parameters);
@@ -370,8 +369,7 @@ class Tuner {
   /// With a comm hook, or several collectives under way at a time, there is no ideal problem to
   /// start from: the best caps are polished, and no step is shorter than its passes.
   void search_simulated(Tuning& tuning) {
-    Training alone = training_;
-    alone.strategy = Strategy::none;
+    const Training alone = training_.without_communication();
     const StepMetrics passes = predict(model_, alone).metrics;
     const bool optimizer = !updates_parameters(training_.comm_hook.kind);
     const std::optional<Duration> transfers = bound_of_transfers();

@@ -123,8 +123,8 @@ struct Tuning {
   double gain() const { return 1 - in_seconds(advice.choice.step) / in_seconds(compared().step); }
 };
 
-/// Searches. `training` says everything but the buckets, whose rule it has; its strategy is taken
-/// to be `bucketed`, in the steady state. Results do not depend on `threads`.
+/// Searches. `training` says everything but the buckets, whose rule it has; gradients are
+/// taken to travel in buckets, in the steady state. Results do not depend on `threads`.
 /// Cost, of n gradients of one type: a step a cap (at most n^2 / 2, usually about 2 n), up to
 /// n^3 / 2 steps for pairs, n^2 prices and their table for partitions. 435 gradients of a
 /// transformer take 0.7 s on one core, 800 of random sizes 20 s.

@@ -126,6 +126,7 @@ const Hints of_trainings{
     {"training.strategy", {60, {"none", "naive", "flat", "overlap", "bucketed"}}},
     {"training.units", {0}},
     {"training.reshard_after_forward", {0}},
+    {"training.replicate", {0}},
     {"training.reduce_scatter_max_input_buffers", {0}},
     {"training.separate_reduce_scatter_group", {0}},
     {"training.mp_policy", {0}},

@@ -49,7 +49,7 @@ TEST_CASE("bash completes commands, flags and files", "[tools][completion]") {
   CHECK(offered(scratch, "ddpsim run --tra", 2) == std::set<std::string>{"--trace"});
   CHECK(offered(scratch, "ddpsim run --quiet a", 3) == std::set<std::string>{"a file.yaml"});
   for (const char* command : {"run", "tune", "sweep", "schedule", "score", "validate", "calibrate",
-                              "import", "list", "schema"}) {
+                              "import", "list", "schema", "plan"}) {
     CAPTURE(command);
     const std::set<std::string> told = flags_in_help(command);
     CHECK(told.contains("--help"));

@@ -8,7 +8,7 @@ namespace {
 
 const std::vector<std::string> all_commands{"init",   "run",        "explore", "sweep", "schedule",
                                             "tune",   "score",      "import",  "list",  "explain",
-                                            "schema", "completion", "doctor"};
+                                            "schema", "completion", "doctor",  "plan"};
 
 TEST_CASE("help names every command, and each tells its usage", "[tools][help]") {
   for (const char* word : {"--help", "-h", "help"}) {

@@ -115,6 +115,8 @@ const std::vector<Command>& commands() {
       {"run", "predict every strategy of a scenario and compare them", run_command},
       {"sweep", "predict a grid of scenarios: every combination of the values of some keys",
        sweep_command},
+      {"plan", "find which strategy, batch and number of GPUs fit, are quickest, and cheapest",
+       plan_command},
       {"explore", "serve a page of sliders on 127.0.0.1, whose figures and timeline follow",
        explore_command},
       {"schedule", "print the hook firing order and the buckets", schedule_command},

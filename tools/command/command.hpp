@@ -32,6 +32,7 @@ int init_command(const std::vector<std::string>& arguments);
 int run_command(const std::vector<std::string>& arguments);
 int explore_command(const std::vector<std::string>& arguments);
 int sweep_command(const std::vector<std::string>& arguments);
+int plan_command(const std::vector<std::string>& arguments);
 int schedule_command(const std::vector<std::string>& arguments);
 int calibrate_command(const std::vector<std::string>& arguments);
 int validate_command(const std::vector<std::string>& arguments);

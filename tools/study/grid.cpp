@@ -17,10 +17,11 @@
 namespace ddpsim {
 namespace {
 
-[[noreturn]] void refuse(std::string_view text, std::string_view problem) {
-  constexpr std::size_t most = 100;
-  throw InputError(fmt::format("--vary {}{}: {}", text.substr(0, most),
-                               text.size() > most ? "..." : "", problem));
+/// `written`: the flag with its values, as its user wrote them.
+[[noreturn]] void refuse(std::string_view written, std::string_view problem) {
+  constexpr std::size_t most = 107;
+  throw InputError(fmt::format("{}{}: {}", written.substr(0, most),
+                               written.size() > most ? "..." : "", problem));
 }
 
 Setting varied(const Axis& axis, const std::string& value) {
@@ -171,32 +172,37 @@ void add_range(std::string_view given, const NumberRange& range, std::vector<std
 
 }  // namespace
 
-Axis parse_axis(const std::string& text) {
-  const auto equals = text.find('=');
-  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    refuse(text, "expected KEY=VALUE,VALUE,..., such as training.bucket_cap=1MiB,25MiB");
-  Axis axis{text.substr(0, equals), {}};
-  for (const std::string_view part : split(text, std::string_view(text).substr(equals + 1))) {
-    if (part.empty()) refuse(text, "a value is empty");
+std::vector<std::string> parse_values(const std::string& written, std::string_view text) {
+  std::vector<std::string> values;
+  for (const std::string_view part : split(written, text)) {
+    if (part.empty()) refuse(written, "a value is empty");
     const std::size_t dots = part.find("..");
     const auto first =
         dots == std::string_view::npos ? std::nullopt : amount_of(part.substr(0, dots));
     if (first)
-      add_range(text, parse_range(text, part, *first), axis.values);
+      add_range(written, parse_range(written, part, *first), values);
     else
-      axis.values.emplace_back(part);
-    if (axis.values.size() > Grid::most_points) refuse_too_many(text);
+      values.emplace_back(part);
+    if (values.size() > Grid::most_points) refuse_too_many(written);
   }
   std::unordered_set<std::string_view> seen;
-  for (const std::string& value : axis.values)
-    if (!seen.insert(value).second) refuse(text, fmt::format("{} is in the list twice", value));
-  return axis;
+  for (const std::string& value : values)
+    if (!seen.insert(value).second) refuse(written, fmt::format("{} is in the list twice", value));
+  return values;
+}
+
+Axis parse_axis(const std::string& text) {
+  const std::string written = "--vary " + text;
+  const auto equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    refuse(written, "expected KEY=VALUE,VALUE,..., such as training.bucket_cap=1MiB,25MiB");
+  return {text.substr(0, equals), parse_values(written, std::string_view(text).substr(equals + 1))};
 }
 
 Grid::Grid(std::vector<Axis> axes) : axes_(std::move(axes)) {
   std::unordered_set<std::string_view> keys;
   for (const Axis& axis : axes_) {
-    if (!keys.insert(axis.key).second) refuse(axis.key, "this key is varied twice");
+    if (!keys.insert(axis.key).second) refuse("--vary " + axis.key, "this key is varied twice");
     if (axis.values.size() > most_points / points_)
       throw InputError(fmt::format("the grid has more than {} points: vary less", most_points));
     points_ *= axis.values.size();

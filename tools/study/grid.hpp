@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,16 +16,20 @@ struct Axis {
   std::vector<std::string> values;
 };
 
-/// Reads "KEY=a,b,c". Commas within brackets, braces and quotes do not separate. A value that
-/// begins with a number and holds ".." is a range, with both its ends where a step meets the last:
+/// Reads "a,b,c". Commas within brackets, braces and quotes do not separate. A value that begins
+/// with a number and holds ".." is a range, with both its ends where a step meets the last:
 ///
 ///     2..8            2, 3, 4, 5, 6, 7, 8
 ///     2..8+2          2, 4, 6, 8
 ///     1MiB..64MiB*2   1MiB, 2MiB, 4MiB, ..., 64MiB
 ///     512KiB..1MiB+256KiB   512KiB, 768KiB, 1024KiB: all in the unit of the first
 ///
-/// Throws InputError for what is none of these, for a value given twice, and for more values than a
-/// grid may have points.
+/// `written`: the flag with these values, such as "--gpus 8..64*2", for errors. Throws InputError
+/// for what is none of these, for a value given twice, and for more values than a grid may have
+/// points.
+std::vector<std::string> parse_values(const std::string& written, std::string_view values);
+
+/// Reads "KEY=a,b,c", the value of --vary, likewise.
 Axis parse_axis(const std::string& text);
 
 /// Every combination of the axes' values; the last axis changes fastest.

@@ -78,6 +78,8 @@ TEST_CASE("every key of a command's JSON is described", "[tools][report][fields]
       {"run", "throughput", "cluster", "memory", "buckets", "steps", "kinds of steps", "why"});
   check_described({"run", hooked, "--json", "-", "--vary", "training.comm_hook=noop,allreduce"},
                   {"run", "throughput", "cluster", "memory", "buckets"});
+  check_described({"plan", first_example, "--json", "-"},
+                  {"plan", "run", "throughput", "cluster", "memory"});
   check_described({"score", shipped("seeds/cs336-xl-2xh100.yaml"), "--json", "-"}, {"score"});
   check_described(
       {"tune", shipped("examples/two-workstations.yaml"), "--json", "-", "--uncertainty", "10%"},
@@ -114,6 +116,7 @@ TEST_CASE("every column of a command's CSV is described", "[tools][report][field
         {"run", "throughput", "memory", "sweep"});
   check({"sweep", first_example, "--csv", "-", "--vary", "training.bucket_cap=1MiB,2MiB"},
         {"run", "throughput", "memory", "sweep"});
+  check({"plan", first_example, "--csv", "-"}, {"plan", "run", "throughput", "cluster", "memory"});
   check({"score", shipped("seeds/cs336-xl-2xh100.yaml"), "--csv", "-"}, {"score"});
   check({"tune", shipped("examples/two-workstations.yaml"), "--csv", "-"}, {"tune"});
   check({"run", first_example, "--hooks-log", "-"}, {"hooks-log"});

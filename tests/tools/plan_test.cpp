@@ -1,0 +1,354 @@
+// `ddpsim plan`: what is listed first is the quickest of what fits, and what does not fit is told.
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <set>
+
+#include <catch2/catch.hpp>
+#include <fmt/format.h>
+
+#include "model/base/quantity.hpp"
+#include "tests/tools/answers.hpp"
+#include "tools/report/writers/csv.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// GPT-2 XL on nodes of eight H100, of which 48 samples take more than the 80 GB.
+std::string large_gpt(const Scratch& scratch, const std::string& training = "{}",
+                      const std::string& more_of_cluster = "") {
+  return scratch
+      .write("plan.yaml",
+             "workload: {model: gpt2-xl, batch: 4, sequence: 1024, compute: bf16, optimizer: "
+             "adamw-fused}\ncluster: {system: dgx-h100, nodes: 2" +
+                 more_of_cluster + "}\ntraining: " + training + "\n")
+      .string();
+}
+
+/// The answer of `plan` with these words behind the file's name.
+Json planned(const std::string& file, const Words& more) {
+  Words words{"plan", file, "-q"};
+  words.insert(words.end(), more.begin(), more.end());
+  return json_of(words);
+}
+
+bool was_simulated(const Json& candidate) {
+  return !candidate["step_ms"].is_null();
+}
+
+/// The same step as `run` predicts it.
+Json run_of(const std::string& file, const Json& candidate) {
+  Words words{"run", file, "-q", "--set",
+              "compare=[" + candidate["strategy"].get<std::string>() + "]"};
+  for (const auto& [key, value] : candidate["set"].items())
+    words.insert(words.end(), {"--set", key + "=" + value.get<std::string>()});
+  return json_of(words)["results"][0];
+}
+
+/// The lines from the one that begins so up to a blank one.
+Words block_of(const std::string& text, const std::string& begin) {
+  Words block;
+  for (const std::string& line : lines_of(text)) {
+    if (!block.empty() && line.empty()) break;
+    if (!block.empty() || line.starts_with(begin)) block.push_back(line);
+  }
+  return block;
+}
+
+}  // namespace
+
+TEST_CASE("a plan's candidates are the steps that run predicts, the quickest first",
+          "[tools][plan]") {
+  const Scratch scratch;
+  const std::string file = large_gpt(scratch);
+  const Json plan = planned(file, {"--gpus", "4,16", "--batches", "1,4"});
+  CHECK(plan["format"] == "ddpsim.plan/1");
+  CHECK(plan["sorted_by"] == "tokens_per_second");
+  // Two sizes, two batches; DDP, and two ways of fsdp.
+  REQUIRE(plan["candidates"].size() == 12);
+  double last = std::numeric_limits<double>::max();
+  int place = 0;
+  std::set<std::string> different;
+  for (const Json& candidate : plan["candidates"]) {
+    CAPTURE(candidate.dump());
+    different.insert(candidate["set"].dump());
+    REQUIRE(was_simulated(candidate));
+    CHECK(candidate["place"] == ++place);
+    CHECK(candidate["tokens_per_second"].get<double>() <= last);
+    last = candidate["tokens_per_second"].get<double>();
+    const Json run = run_of(file, candidate);
+    for (const char* key :
+         {"label", "step_ms", "exposed_ms", "communication_ms", "step_low_ms", "step_high_ms",
+          "bound", "tokens_per_second", "mfu", "fits_device", "device_hours_per_billion_tokens"}) {
+      CAPTURE(key);
+      CHECK(candidate[key] == run[key]);
+    }
+    CHECK(candidate["peak_memory_bytes"] == run["memory"]["peak_bytes"]);
+    CHECK(candidate["peak_of_device"].get<double>() ==
+          Approx(run["memory"]["peak_bytes"].get<double>() /
+                 run["memory"]["device_bytes"].get<double>()));
+    CHECK(candidate["fits_device"] == true);
+  }
+  CHECK(different.size() == 12);
+}
+
+TEST_CASE("batches grow until a step does not fit, and what does not fit is told and not listed",
+          "[tools][plan]") {
+  const Scratch scratch;
+  const std::string file = large_gpt(scratch);
+  const Json plan = planned(file, {});
+  std::set<std::string> too_large;
+  std::size_t fit = 0;
+  for (const Json& candidate : plan["candidates"]) {
+    CAPTURE(candidate.dump());
+    const Json run = run_of(file, candidate);
+    CHECK(candidate["fits_device"] == run["fits_device"]);
+    CHECK(candidate["peak_memory_bytes"] == run["memory"]["peak_bytes"]);
+    CHECK(was_simulated(candidate) == (candidate["fits_device"] == true));
+    if (was_simulated(candidate)) {
+      ++fit;
+      continue;
+    }
+    CHECK(candidate["place"].is_null());
+    too_large.insert(candidate["set"]["training.strategy"].get<std::string>() +
+                     candidate["set"].value("training.reshard_after_forward", ""));
+  }
+  // Of each way the first batch that does not fit, and no larger one.
+  CHECK(too_large == std::set<std::string>{"bucketed", "fsdpauto", "fsdpfalse"});
+  CHECK(plan["candidates"].size() == fit + 3);
+
+  const std::string text = ddpsim({"plan", file, "--best", "1000", "--wide"}).out;
+  CHECK_THAT(text, Catch::Contains("\nno reshard: "));
+  const std::size_t rows = block_of(text, "the ").size() - 3;  // title, headings, rule
+  CHECK(rows == fit);
+  CHECK_THAT(text,
+             Catch::Contains(fmt::format("{} combinations were tried: {} fit ", fit + 3, fit)) &&
+                 Catch::Contains("; 3 take more, and so would larger batches."));
+  for (const Json& candidate : plan["candidates"]) {
+    if (was_simulated(candidate)) continue;
+    const Bytes peak{candidate["peak_memory_bytes"].get<std::int64_t>()};
+    CHECK_THAT(text, Catch::Contains(fmt::format("batch {} takes {}", candidate["batch"].get<int>(),
+                                                 to_string(peak))));
+  }
+}
+
+TEST_CASE("a plan's text, JSON and CSV say the same", "[tools][plan]") {
+  const Scratch scratch;
+  const std::string file = large_gpt(scratch, "{}", ", price: 2 USD/h");
+  const Words words{"plan", file, "--gpus", "8..32*2", "--wide"};
+  const auto with = [&](const Words& more) {
+    Words all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    const Outcome outcome = ddpsim(all);
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.code == 0);
+    return outcome.out;
+  };
+  const std::string text = with({});
+  const Json candidates = Json::parse(with({"--json", "-"}))["candidates"];
+  const Words quickest = block_of(text, "the 10 quickest of "),
+              cheapest = block_of(text, "the 10 cheapest of ");
+  REQUIRE(quickest.size() >= 13);
+  REQUIRE(cheapest.size() >= 13);
+  // A line of the table for each place, by the rate and by the cost, with its figures.
+  const auto line_has = [](const std::string& line, const Json& candidate) {
+    CAPTURE(line, candidate.dump());
+    CHECK_THAT(
+        line, Catch::Contains(fmt::format("  {:.2f}  ", candidate["step_ms"].get<double>())) &&
+                  Catch::Contains(
+                      fmt::format("  {:.0f}  ", candidate["tokens_per_second"].get<double>())) &&
+                  Catch::Contains(fmt::format("  {:.2f}  ",
+                                              candidate["cost_per_billion_tokens"].get<double>())));
+    CHECK_THAT(line, candidate["strategy"] == "fsdp"
+                         ? Catch::Contains("no band")
+                         : Catch::Contains(fmt::format("{:.2f} to {:.2f}",
+                                                       candidate["step_low_ms"].get<double>(),
+                                                       candidate["step_high_ms"].get<double>())));
+  };
+  double last_cost = 0;
+  for (std::size_t place = 0; place < 10; ++place) {
+    line_has(quickest[3 + place], candidates[place]);
+    const auto by_cost = std::find_if(candidates.begin(), candidates.end(), [&](const Json& each) {
+      return each["cost_place"] == place + 1;
+    });
+    REQUIRE(by_cost != candidates.end());
+    line_has(cheapest[3 + place], *by_cost);
+    CHECK((*by_cost)["cost_per_billion_tokens"].get<double>() >= last_cost);
+    last_cost = (*by_cost)["cost_per_billion_tokens"].get<double>();
+  }
+  // What to write for both.
+  const std::string snippets = text.substr(text.find("keys for the scenario"));
+  for (const char* which : {"place", "cost_place"}) {
+    const Json& chosen = *std::find_if(candidates.begin(), candidates.end(),
+                                       [&](const Json& each) { return each[which] == 1; });
+    CHECK_THAT(
+        snippets,
+        Catch::Contains(fmt::format("cluster: {{nodes: {}}}\n", chosen["nodes"].dump())) &&
+            Catch::Contains(fmt::format("workload: {{batch: {}}}\n", chosen["batch"].dump())) &&
+            Catch::Contains("training: {strategy: " + chosen["strategy"].get<std::string>()));
+  }
+  // CSV in the order of JSON.
+  const std::string csv = with({"--csv", "-"});
+  CsvReader reader(csv);
+  CsvRecord header, row;
+  REQUIRE(reader.next(header));
+  const auto column = [&](const std::string& name) {
+    return static_cast<std::size_t>(std::find(header.fields.begin(), header.fields.end(), name) -
+                                    header.fields.begin());
+  };
+  std::size_t rows = 0;
+  for (; reader.next(row); ++rows) {
+    REQUIRE(rows < candidates.size());
+    CHECK(row.fields.at(column("peak_memory_bytes")) ==
+          candidates[rows]["peak_memory_bytes"].dump());
+    CHECK(row.fields.at(column("place")) ==
+          (candidates[rows]["place"].is_null() ? std::string() : candidates[rows]["place"].dump()));
+  }
+  CHECK(rows == candidates.size());
+}
+
+TEST_CASE("what --set says of a plan's keys stays", "[tools][plan]") {
+  const Scratch scratch;
+  const std::string file = large_gpt(scratch, "{strategy: bucketed, bucket_cap: 100 MiB}");
+  for (const Words& said :
+       {Words{"--set", "training.strategy=fsdp"}, Words{"--set", "training={strategy: fsdp}"}}) {
+    const Json plan = planned(file, said)["candidates"];
+    CHECK(plan.size() > 2);
+    for (const Json& candidate : plan) CHECK(candidate["strategy"] == "fsdp");
+  }
+  const Json one = planned(file, {"--set", "workload.batch=3", "--strategies", "bucketed"});
+  REQUIRE(one["candidates"].size() == 1);
+  CHECK(one["candidates"][0]["batch"] == 3);
+  CHECK(one["candidates"][0]["label"] == "bucketed, 100 MiB");
+  const Json kept = planned(file, {"--set", "training.reshard_after_forward=true", "--strategies",
+                                   "fsdp", "--batches", "1"});
+  REQUIRE(kept["candidates"].size() == 1);
+  // The scenario's own batch is tried, whatever it is.
+  const Json odd = planned(large_gpt(scratch), {"--strategies", "fsdp", "--gpus", "16"});
+  std::set<int> batches;
+  for (const Json& candidate : odd["candidates"]) batches.insert(candidate["batch"].get<int>());
+  CHECK(batches.contains(4));
+  CHECK(batches.contains(1));
+}
+
+TEST_CASE("a part of a node is planned as one node", "[tools][plan]") {
+  const Scratch scratch;
+  const Json plan = planned(large_gpt(scratch), {"--gpus", "2,8,16", "--batches", "1"});
+  std::set<std::string> shapes;
+  for (const Json& each : plan["candidates"])
+    shapes.insert(fmt::format("{} x {}", each["nodes"].dump(), each["ranks_per_node"].dump()));
+  CHECK(shapes == std::set<std::string>{"1 x 2", "1 x 8", "2 x 8"});
+  // Whatever way the file says its size.
+  for (const char* cluster :
+       {"{device: h100-sxm, ranks: 16, ranks_per_node: 8, intra_node: nvlink4, inter_node: ib-ndr}",
+        "{device: h100-sxm, nodes: 4, ranks_per_node: 8, intra_node: nvlink4, inter_node: "
+        "ib-ndr}"}) {
+    const Json other = planned(large_gpt(scratch), {"--set", std::string("cluster=") + cluster,
+                                                    "--gpus", "4,32", "--batches", "1"});
+    for (const Json& each : other["candidates"])
+      CHECK(each["ranks"].get<int>() ==
+            each["nodes"].get<int>() * each["ranks_per_node"].get<int>());
+    CHECK(other["candidates"].size() == 6);
+  }
+}
+
+TEST_CASE("a plan says so where memory is not known, and promises nothing", "[tools][plan]") {
+  // A workload profile says neither its batch nor its activations.
+  const std::string profile = shipped("examples/own-profile.yaml");
+  const Json plan = planned(profile, {"--strategies", "bucketed"});
+  CHECK(plan["sorted_by"] == "micro_batches_per_second");
+  REQUIRE(plan["candidates"].size() == 1);
+  CHECK(plan["candidates"][0]["fits_device"].is_null());
+  CHECK(plan["candidates"][0]["batch"].is_null());
+  CHECK_THAT(plan["notes"].dump(), Catch::Contains("are not known here"));
+  const std::string text = ddpsim({"plan", profile, "--strategies", "bucketed"}).out;
+  CHECK_THAT(text, Catch::Contains("it is not known whether it fits") &&
+                       Catch::Contains("the one that may fit"));
+  refused({"plan", profile, "--batches", "8"}, "--batches: ");
+  // A description has one batch.
+  const Json described = planned(std::string(DDPSIM_TEST_DATA) + "/descriptions/gpt2.yaml",
+                                 {"--cluster", "dgx-h100", "--gpus", "8,16"});
+  for (const Json& each : described["candidates"])
+    CHECK(each["batch"] == described["candidates"][0]["batch"]);
+  CHECK_THAT(described["notes"].dump(), Catch::Contains("batches are not varied: "));
+  refused({"plan", std::string(DDPSIM_TEST_DATA) + "/descriptions/gpt2.yaml", "--cluster",
+           "dgx-h100", "--batches", "8"},
+          "was described with one batch");
+}
+
+TEST_CASE("where nothing fits a plan says what the least takes, and ends with 1", "[tools][plan]") {
+  const Scratch scratch;
+  const std::string file = scratch
+                               .write("large.yaml",
+                                      "workload: {model: llama3-8b, batch: 1, sequence: 4096, "
+                                      "compute: bf16}\ncluster: {system: dgx-a100, nodes: 1}\n")
+                               .string();
+  const Outcome outcome = ddpsim({"plan", file, "--strategies", "bucketed", "--json", "-"});
+  CHECK(outcome.code == 1);
+  const Json candidates = outcome.json()["candidates"];
+  REQUIRE(candidates.size() == 1);
+  CHECK(candidates[0]["fits_device"] == false);
+  CHECK_THAT(outcome.err, Catch::Contains("ddpsim: no combination fits ") &&
+                              Catch::Contains("8 GPUs, bucketed, batch 1"));
+}
+
+TEST_CASE("a plan refuses in one line what cannot be made", "[tools][plan]") {
+  const Scratch scratch;
+  const std::string file = large_gpt(scratch);
+  const std::vector<std::pair<Words, std::string>> wrong{
+      {{"--gpus", "12"}, "--gpus 12: a node has 8 here"},
+      {{"--gpus", "8..20+4"}, "--gpus 12: "},
+      {{"--gpus", "0"}, "--gpus 0: expected a whole number from 1"},
+      {{"--gpus", "8..x"}, "--gpus 8..x: expected a range"},
+      {{"--gpus", "16..8"}, "--gpus 16..8: the range 16..8 goes down"},
+      {{"--gpus", "8,,16"}, "--gpus 8,,16: a value is empty"},
+      {{"--gpus", "many"}, "--gpus many: expected a whole number"},
+      {{"--gpus", "1..2000"}, "--gpus 1..2000: 2000 numbers are too many"},
+      {{"--gpus", "8", "--nodes", "2"}, "--gpus says how many there are: leave --nodes 2 out"},
+      {{"--gpus", "8", "--ranks", "16"}, "leave --ranks 16 out"},
+      {{"--gpus", "16", "--ranks-per-node", "8,4"}, "--gpus: the nodes here have"},
+      {{"--gpus", "16", "--set",
+        "cluster={device: h100-sxm, ranks_per_node: 8, intra_node: "
+        "nvlink4}"},
+       "--gpus 16, as nodes of 8: "},
+      {{"--batches", "0"}, "--batches 0: expected a whole number from 1"},
+      {{"--batches", "2", "--set", "workload.batch=2"}, "leave workload.batch out of --set"},
+      {{"--strategies", "none"}, "got \"none\""},
+      {{"--strategies", "fdsp"}, "did you mean \"fsdp\"?"},
+      {{"--strategies", "fsdp", "--set", "training.strategy=fsdp"},
+       "leave training.strategy out of --set"},
+      {{"--best", "0"}, "--best 0: expected a whole number from 1"},
+      {{"--set", "workload.batsh=1"}, "batsh"},
+      {{file}, "plan needs one scenario"}};
+  for (const auto& [more, says] : wrong) {
+    Words words{"plan", file};
+    words.insert(words.end(), more.begin(), more.end());
+    refused(words, says);
+  }
+}
+
+TEST_CASE("a model of 8 B parameters on up to 64 GPUs is planned in under ten seconds",
+          "[tools][plan]") {
+  const Scratch scratch;
+  const std::string file = scratch
+                               .write("llama.yaml",
+                                      "workload: {model: llama3-8b, batch: 1, sequence: 4096, "
+                                      "compute: bf16}\ncluster: dgx-h100\n")
+                               .string();
+  const auto begin = std::chrono::steady_clock::now();
+  const Json plan = planned(file, {"--gpus", "8..64*2"});
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));
+  // Parameters, gradients and AdamW's state in fp32 are 16 bytes a parameter: 120 GiB of DDP.
+  std::set<int> ranks;
+  for (const Json& candidate : plan["candidates"]) {
+    ranks.insert(candidate["ranks"].get<int>());
+    if (was_simulated(candidate)) CHECK(candidate["strategy"] == "fsdp");
+  }
+  CHECK(ranks == std::set<int>{8, 16, 32, 64});
+  CHECK(plan["candidates"][0]["ranks"] == 64);
+}
+
+}  // namespace ddpsim
