@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "model/parallel/check_for_ranks.hpp"
 #include "model/parallel/memory/peak_memory.hpp"
 #include "model/parallel/order/build_job.hpp"
 #include "model/parallel/policy/fsdp_units.hpp"
@@ -383,6 +385,17 @@ TEST_CASE("without synchronisation gradients are added up in the type they are r
   CHECK(!narrow.type("added up"));
   for (const program::Task* task : narrow.tasks(Operation::accumulate))
     CHECK(narrow.traffic(*task) == narrow.elements * Bytes{3 * 2});
+}
+
+TEST_CASE("real ranks take a policy of fsdp that casts nothing", "[model][fsdp]") {
+  const auto check = [](const MixedPrecision& policy) {
+    const FourUnits units(policy);
+    check_for_ranks(units.job, units.training, units.workload());
+  };
+  CHECK_NOTHROW(check({}));
+  CHECK_NOTHROW(check({DType::fp32, DType::fp32}));
+  CHECK_THROWS_AS(check({DType::bf16, DType::fp32}), std::invalid_argument);
+  CHECK_THROWS_AS(check({std::nullopt, DType::bf16}), std::invalid_argument);
 }
 
 TEST_CASE("under mixed precision parts are as large as before, and whole units half",
