@@ -13,6 +13,7 @@ void bind_gradient(const Workload& workload, std::int32_t index,
        k >= 0 && parameter.shape.size() > 1 && !parameter.sparse; --k) {
     const auto& gemm = layer.backward[at(k)].gemm;
     if (!gemm || gemm->batch * gemm->m * gemm->n != parameter.elements()) continue;
+    if (layer.backward[at(k)].recomputed == 1) break;  // checkpoints run forward first
     if (bindings[at(k)].result != nobody) continue;
     bindings[at(k)].result = index;
     return;
@@ -30,7 +31,7 @@ void bind_weight(const Workload& workload, std::int32_t index, const std::vector
     if (weights[k] != nobody || (gradients != nullptr && (*gradients)[k].result != nobody))
       continue;
     weights[k] = index;
-    return;
+    if (kernels[k].recomputed < 1) return;  // else the data gradient takes it too
   }
 }
 
