@@ -92,6 +92,11 @@ void check_not_simulated_only(const program::Job& job, const Training& training)
       throw std::invalid_argument(
           "collectives of the model itself are simulated only: for real, take `collectives` out of "
           "its description");
+  const auto casts = [](const Work& work) { return work.operation == Operation::cast; };
+  if (training.strategy == Strategy::fsdp && std::ranges::any_of(job.works, casts))
+    throw std::invalid_argument(
+        "training.mp_policy is simulated only: for real, take it out (all is in workload.dtype "
+        "then)");
   if (training.strategy == Strategy::flat && training.flat_views)
     throw std::invalid_argument(
         "training.flat_views: true is simulated only: for real, take it out (gradients are "

@@ -141,8 +141,8 @@ struct FlatSettings {
 
 /// MixedPrecisionPolicy of fully_shard.
 struct MixedPrecision {
-  /// Of gathers, of whole parameters and their gradients, and of what passes compute; none: the type
-  /// that parameters are kept in.
+  /// Of gathers, of whole parameters and their gradients, and of what passes compute; none: the
+  /// type that parameters are kept in.
   std::optional<DType> param_dtype;
   std::optional<DType> reduce_dtype;  ///< of reduce-scatters; none: that of whole gradients
 

@@ -132,6 +132,21 @@ TEST_CASE("what takes buckets refuses fsdp in one line", "[tools][fsdp]") {
   CHECK_THAT(outcome.err, Contains("fsdp"));
 }
 
+TEST_CASE("real ranks refuse mixed precision of fsdp, but where nothing is cast", "[tools][fsdp]") {
+  const auto validate = [](const std::string& policy) {
+    return ddpsim({"validate", shipped("examples/mlp-2ranks.yaml"), "--backend", "threads",
+                   "--ranks", "2", "--set", "compare=[none, fsdp]", "--set",
+                   "training.mp_policy=" + policy, "--set", "workload.batch=4", "--steps", "2",
+                   "--warm-up", "1", "--repeats", "1"});
+  };
+  const Outcome narrow = validate("{reduce_dtype: bf16}");
+  CHECK(narrow.code == 2);
+  CHECK_THAT(narrow.err, Contains("training.mp_policy is simulated only: for real, take it out"));
+  const Outcome same = validate("{param_dtype: fp32, reduce_dtype: fp32}");
+  CAPTURE(same.err);
+  CHECK(same.code == 0);
+}
+
 TEST_CASE("real ranks run a sharded step as it is predicted", "[tools][fsdp]") {
   const Scratch scratch;
   const std::string backend = GENERATE("threads", "gloo");
