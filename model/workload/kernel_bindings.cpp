@@ -25,13 +25,17 @@ void bind_weight(const Workload& workload, std::int32_t index, const std::vector
                  const std::vector<GradientBinding>* gradients,
                  std::vector<std::int32_t>& weights) {
   const std::int64_t elements = workload.parameters[at(index)].elements();
+  bool is_read_again = false;  // by a checkpoint's forward kernel
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     const auto& gemm = kernels[k].gemm;
     if (!gemm || gemm->batch != 1 || gemm->k * gemm->n != elements) continue;
     if (weights[k] != nobody || (gradients != nullptr && (*gradients)[k].result != nobody))
       continue;
+    const bool is_again = kernels[k].recomputed == 1;
+    if (is_again && is_read_again) continue;
     weights[k] = index;
-    if (kernels[k].recomputed < 1) return;  // else the data gradient takes it too
+    if (!is_again) return;
+    is_read_again = true;  // and the data gradient reads it too
   }
 }
 
