@@ -12,7 +12,13 @@ namespace ddpsim {
 enum class Strategy : std::uint8_t { none, naive, flat, overlap, bucketed, fsdp };
 
 /// What a fit takes from a measured row of a strategy (sim/predict/fit.hpp).
-enum class Fits : std::uint8_t { nothing, computation, computation_and_calls, interference };
+enum class Fits : std::uint8_t {
+  nothing,
+  computation,
+  computation_and_calls,
+  interference,
+  whole_step,  ///< computation, where no other row says it: the laws have the communication
+};
 
 struct StrategyFacts {
   Strategy strategy;
@@ -42,7 +48,7 @@ inline constexpr std::array strategy_facts{
         Strategy::fsdp, "fsdp",
         "PyTorch 2's fully_shard: each rank keeps a part of every parameter; a unit's are "
         "gathered before its passes, and its gradients reduce-scattered behind them",
-        Fits::nothing, false},
+        Fits::whole_step, false},
 };
 
 inline constexpr auto all_strategies = [] {

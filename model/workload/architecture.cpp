@@ -57,9 +57,17 @@ Workload build(const MaskRcnnShape& shape, const WorkloadSize& size) {
 
 }  // namespace
 
+bool can_checkpoint(const Architecture& architecture) {
+  return std::holds_alternative<TransformerShape>(architecture) ||
+         std::holds_alternative<MixtralShape>(architecture) ||
+         std::holds_alternative<VitShape>(architecture);
+}
+
 Workload build_workload(const std::string& name, const Architecture& architecture,
                         const WorkloadSize& size) {
   try {
+    if (size.checkpointed > 0 && !can_checkpoint(architecture))
+      throw std::invalid_argument("it has no blocks that are modelled as activation checkpoints");
     Workload workload =
         std::visit([&](const auto& shape) { return build(shape, size); }, architecture);
     workload.name = name;

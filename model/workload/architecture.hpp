@@ -152,7 +152,12 @@ struct WorkloadSize {
   DType dtype = DType::fp32;    ///< parameters, gradients and activations
   DType compute = DType::fp32;  ///< how GEMMs multiply
   bool channels_last = false;   ///< of pictures in memory, on a GPU; convolutional networks only
+  /// Every so many-th block of a transformer is an activation checkpoint; 0: none is.
+  int checkpointed = 0;
 };
+
+/// Has the network blocks that can be activation checkpoints?
+bool can_checkpoint(const Architecture& architecture);
 
 /// The network as layers, kernels and parameters: generated, so that counts are a consequence of
 /// the architecture. Every GEMM appears with its shape, forward once and backward twice (data and

@@ -13,6 +13,7 @@ void bind_gradient(const Workload& workload, std::int32_t index,
        k >= 0 && parameter.shape.size() > 1 && !parameter.sparse; --k) {
     const auto& gemm = layer.backward[at(k)].gemm;
     if (!gemm || gemm->batch * gemm->m * gemm->n != parameter.elements()) continue;
+    if (layer.backward[at(k)].recomputed == 1) break;  // checkpoints run forward first
     if (bindings[at(k)].result != nobody) continue;
     bindings[at(k)].result = index;
     return;
@@ -24,13 +25,17 @@ void bind_weight(const Workload& workload, std::int32_t index, const std::vector
                  const std::vector<GradientBinding>* gradients,
                  std::vector<std::int32_t>& weights) {
   const std::int64_t elements = workload.parameters[at(index)].elements();
+  bool is_read_again = false;  // by a checkpoint's forward kernel
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     const auto& gemm = kernels[k].gemm;
     if (!gemm || gemm->batch != 1 || gemm->k * gemm->n != elements) continue;
     if (weights[k] != nobody || (gradients != nullptr && (*gradients)[k].result != nobody))
       continue;
+    const bool is_again = kernels[k].recomputed == 1;
+    if (is_again && is_read_again) continue;
     weights[k] = index;
-    return;
+    if (!is_again) return;
+    is_read_again = true;  // and the data gradient reads it too
   }
 }
 

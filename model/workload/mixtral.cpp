@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "model/workload/checkpoints.hpp"
 #include "model/workload/transformer_modules.hpp"
 
 namespace ddpsim {
@@ -193,6 +194,8 @@ Workload mixtral_workload(const MixtralShape& shape, const WorkloadSize& size) {
   for (int i = 0; i < shape.layers; ++i) {
     const std::string name = fmt::format("model.layers.{}", i);
     append_layer(workload, name, name + ".", modules, order);
+    if (is_checkpoint(i, size.checkpointed))
+      checkpoint_last_layer(workload, make.stored(n.stream()));
     // A block leaves its last addition to the stream to whoever reads the stream next.
     if (i == 0) modules.insert(modules.begin(), residual);
   }

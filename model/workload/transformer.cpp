@@ -16,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include "model/workload/checkpoints.hpp"
 #include "model/workload/transformer_modules.hpp"
 
 namespace ddpsim {
@@ -235,6 +236,11 @@ void check_shape(const TransformerShape& shape, const WorkloadSize& size) {
                     {size.batch, shape.heads, size.sequence, size.sequence});
 }
 
+/// The stream from one block to the next, in the format of parameters.
+Bytes stream_of(const TransformerShape& shape, const WorkloadSize& size) {
+  return std::int64_t{size.batch} * size.sequence * shape.d_model * size_of(size.dtype);
+}
+
 }  // namespace
 
 Workload transformer_workload(const TransformerShape& shape, const WorkloadSize& size) {
@@ -247,6 +253,8 @@ Workload transformer_workload(const TransformerShape& shape, const WorkloadSize&
   for (int i = 0; i < shape.layers; ++i) {
     const std::string name = fmt::format("{}{}", recipe.blocks, i);
     append_layer(workload, name, name + ".", recipe.block, recipe.block_registration);
+    if (is_checkpoint(i, size.checkpointed))
+      checkpoint_last_layer(workload, stream_of(shape, size));
     if (i == 0 && recipe.between) recipe.block.insert(recipe.block.begin(), *recipe.between);
   }
   if (recipe.between) recipe.head.insert(recipe.head.begin(), *recipe.between);

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "model/workload/checkpoints.hpp"
 #include "model/workload/convolution.hpp"
 #include "model/workload/transformer_modules.hpp"
 
@@ -205,6 +206,8 @@ Workload vit_workload(const VitShape& shape, const WorkloadSize& size) {
   for (int i = 0; i < shape.layers; ++i) {
     const std::string name = fmt::format("encoder.layers.encoder_layer_{}", i);
     append_layer(workload, name, name + ".", modules);
+    if (is_checkpoint(i, size.checkpointed))
+      checkpoint_last_layer(workload, make.stored(n.stream()));
     if (i == 0) modules.insert(modules.begin(), x.add("mlp.residual"));
   }
   Modules last = head(make, x, shape, n);

@@ -250,12 +250,12 @@ Fit fit(std::span<const CalibrationRow> rows) {
   const std::optional<FittedRow> calls = first(rows, Fits::computation_and_calls);
   const bool rest_is_known = calls && !alone && gives_passes(*calls);
   if (calls && calls->row->communication && !rest_is_known) fit_call_overhead(*calls, fit);
-  if (const std::optional<FittedRow>& row = alone ? alone : calls) {
+  if (const auto row = alone ? alone : calls ? calls : first(rows, Fits::whole_step)) {
     meet_times(*row, fit);
     if (!gives_passes(*row)) {
       fit_compute(*row, fit);
     } else {
-      if (!alone) fit_rest_of_step(*calls, fit);
+      if (!alone && calls) fit_rest_of_step(*calls, fit);
       note_odd_passes(*row, fit);
     }
   }

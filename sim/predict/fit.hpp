@@ -36,8 +36,8 @@ struct Fit {
 ///      step is; a note says where that is another communication). Bandwidth stays the law's: big
 ///      messages measure it well, and what a training loop adds to a benchmark's figure it adds per
 ///      call (waiting for the slower rank, launching).
-///   2. passes: from a row without communication, else from that one. Totals of forward, backward
-///      or optimizer that the row gives are met; what it does not give of forward and backward shares one
+///   2. passes: from a row without communication, else from that one, else from one of which the
+///      whole step is fitted. Totals of forward, backward or optimizer that the row gives are met; what it does not give of forward and backward shares one
 ///      factor, so that its step is as measured. The optimizer, copies and divisions stay the law's
 ///      otherwise; they do not scale with batch.
 ///   3. interference strength: from a row of which that is fitted, so that its step is as measured.

@@ -48,11 +48,10 @@ class Recorder(TorchDispatchMode):
         keywords = keywords or {}
         kind = KINDS.get(str(operation))
         if kind:
-            tensor = arguments[0][0] if kind == 'all-reduce' else arguments[0]
-            full = tensor.nbytes if kind == 'all-reduce' else max(tensor.nbytes,
-                                                                  arguments[1].nbytes)
+            tensors = arguments[0] if kind == 'all-reduce' else arguments[:2]
+            full = max(each.nbytes for each in tensors)
             unit = self.units[-1] if self.units else None
-            self.sent.append((kind, unit, full, tensor.dtype))
+            self.sent.append((kind, unit, full, tensors[0].dtype))
             self.order.append(kind)
         elif self.units and casts(operation, arguments, keywords):
             self.order.append('cast')

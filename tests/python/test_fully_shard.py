@@ -137,19 +137,26 @@ def test_micro_batches_send_what_fully_shard_sends(name, no_sync, tmp_path):
     assert sent_by_ddpsim(scenario, 4) == step.sent
 
 
-def check_mixed(tmp_path, name, policy, count, **training):
+def on_mesh(replicas, shards):
+    return init_device_mesh('cpu', (replicas, shards), mesh_dim_names=('replicate', 'shard'))
+
+
+def check_mixed(tmp_path, name, policy, count, replicas=1, **training):
     """A step is as fully_shard's with that MixedPrecisionPolicy. Models are described under
     autocast to the type of parameters, which is what a scenario takes for their passes."""
     model, batch, loss = made(name)
     types = {key: NAMES[each] for key, each in policy.items()}
     autocast = types.get('param_dtype')
     scenario = predicted(tmp_path, model, batch, loss, count,
-                         None if autocast == 'fp32' else autocast, mp_policy=types, **training)
+                         None if autocast == 'fp32' else autocast, mp_policy=types,
+                         replicate=replicas, **training)
+    shards = count // replicas
     with ranks(count):
+        mesh = {} if replicas == 1 else {'mesh': on_mesh(replicas, shards)}
         step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
                                    [[name] for name in blocks_of(model)],
-                                   mp_policy=MixedPrecisionPolicy(**policy), **training)
-    assert sent_by_ddpsim(scenario, count) == step.sent
+                                   mp_policy=MixedPrecisionPolicy(**policy), **mesh, **training)
+    assert sent_by_ddpsim(scenario, shards) == step.sent
     assert order_of_ddpsim(scenario) == step.order
 
 
@@ -179,25 +186,25 @@ def test_micro_batches_of_mixed_precision(name, policy, no_sync, tmp_path):
     check_mixed(tmp_path, name, policy, 4, micro_batches=3, no_sync=no_sync)
 
 
-@pytest.mark.parametrize('policy', [
-    {}, {'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32},
-    {'reduce_dtype': torch.float16}])
 @pytest.mark.parametrize('replicas, shards', [(2, 2), (2, 4), (4, 2)])
 @pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3'])
-def test_replicas_of_shards_send_what_fully_shard_sends(name, replicas, shards, policy, tmp_path):
+def test_replicas_of_shards_send_what_fully_shard_sends(name, replicas, shards, tmp_path):
+    count = replicas * shards
+    model, batch, loss = made(name)
     for synced in ({}, {'micro_batches': 2}, {'micro_batches': 2, 'no_sync': True}):
-        model, batch, loss = made(name)
-        types = {key: NAMES[each] for key, each in policy.items()}
-        given = {'mp_policy': types} if types else {}
-        scenario = predicted(tmp_path, model, batch, loss, replicas * shards,
-                             types.get('param_dtype'), replicate=replicas, **given, **synced)
+        scenario = predicted(tmp_path, model, batch, loss, count, replicate=replicas, **synced)
         fresh, _, _ = made(name)
-        with ranks(replicas * shards):
-            mesh = init_device_mesh('cpu', (replicas, shards),
-                                    mesh_dim_names=('replicate', 'shard'))
-            given = {'mp_policy': MixedPrecisionPolicy(**policy)} if policy else {}
+        with ranks(count):
             step = step_of_fully_shard(fresh, batch, lambda *a: value_of(*a, loss),
-                                       [[name] for name in blocks_of(fresh)], mesh=mesh, **given,
-                                       **synced)
+                                       [[name] for name in blocks_of(fresh)],
+                                       mesh=on_mesh(replicas, shards), **synced)
         assert sent_by_ddpsim(scenario, shards) == step.sent
-        assert order_of_ddpsim(scenario) == step.order
+
+
+@pytest.mark.parametrize('policy', [
+    {'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32},
+    {'param_dtype': torch.bfloat16},
+    {'param_dtype': torch.float16}])
+def test_replicas_of_mixed_precision(policy, tmp_path):
+    for replicas, shards in ((2, 2), (2, 4), (4, 2)):
+        check_mixed(tmp_path, 'mlp', policy, replicas * shards, replicas)

@@ -65,13 +65,16 @@ TEST_CASE("schedule names units, and no gradient hooks", "[tools][fsdp]") {
 
 TEST_CASE("every output takes a sharded step with micro-batches", "[tools][fsdp]") {
   const Scratch scratch;
-  for (const std::string no_sync : {"true", "false"}) {
-    const std::string file = sharded(scratch, "[fsdp]", ", micro_batches: 2, no_sync: " + no_sync);
+  for (const std::string more :
+       {"no_sync: true", "no_sync: false",
+        "no_sync: true, mp_policy: {param_dtype: bf16, reduce_dtype: fp32}",
+        "no_sync: false, mp_policy: {param_dtype: fp16}"}) {
+    const std::string file = sharded(scratch, "[fsdp]", ", micro_batches: 2, " + more);
     const auto made = [&](const char* name) { return scratch.path(name).string(); };
     const Outcome outcome =
         ddpsim({"run", file, "--why", "--hooks-log", made("hooks.csv"), "--trace",
                 made("trace.json"), "--report", made("page.html"), "--csv", made("steps.csv")});
-    CAPTURE(no_sync, outcome.err);
+    CAPTURE(more, outcome.err);
     CHECK(outcome.code == 0);
     CHECK_THAT(content_of(scratch.path("trace.json")), Contains("gather"));
   }

@@ -241,8 +241,8 @@ TEST_CASE("a strategy whose rows fit nothing is not calibrated on", "[tools][sco
     CAPTURE(name);
     const Outcome outcome = ddpsim({"score", seed, "--calibrate-on", name});
     const bool is_refused = outcome.err == "ddpsim: --calibrate-on " + name + ": a row of " + name +
-                                               " fits nothing: name none or naive (computation), "
-                                               "or overlap (interference)\n";
+                                               " fits nothing: name none or naive or fsdp "
+                                               "(computation), or overlap (interference)\n";
     CHECK(is_refused == (facts.fits == Fits::nothing));
     if (is_refused) CHECK(outcome.code == 2);
   }

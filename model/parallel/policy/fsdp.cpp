@@ -426,9 +426,9 @@ class Fsdp : public StrategyTasks {
       if (unit.is_late) post_backward(step, unit);
     if (last_scattered_ != nobody) step.writer.await(last_scattered_);
     last_scattered_ = nobody;
-    for (const Slice& each : averaged_) step.writer.goes(each, StepStream::scatter);
-    averaged_.clear();
     scattering_.clear();
+    for (const Slice& each : reduced_) step.writer.goes(each, StepStream::scatter);
+    reduced_.clear();
     while (!inputs_.empty()) {
       step.writer.goes(inputs_.front()->scattered, StepStream::compute);
       inputs_.pop_front();
@@ -470,9 +470,8 @@ class Fsdp : public StrategyTasks {
     const Divisors divisors = divides ? divisors_for(writer.device.ranks) : Divisors{};
     const std::int32_t packed = writer.last_kernel;
     last_scattered_ = packed;
-    sent_on_ = StepStream::scatter;
     if (!unit.received.empty()) writer.comes(unit.received, StepStream::scatter);
-    divide(step, unit, unit.scattered, divisors.before);
+    divide(step, unit, unit.scattered, divisors.before, StepStream::scatter);
     StepWriter::Sending sending;
     sending.stream = stream(step, StepStream::scatter);
     sending.work.operation = Operation::reduce_scatter;
@@ -492,26 +491,28 @@ class Fsdp : public StrategyTasks {
     scattering_.push_back(last_scattered_);
     if (writer.device.synchronous) writer.await(last_scattered_, unit.number);
     if (replicates(step)) all_reduce(step, unit, received, divides);
-    divide(step, unit, received, divisors.behind);
+    divide(step, unit, received, divisors.behind, behind_sums(step));
     if (!unit.received.empty()) {
-      behind(step,
+      behind(step, behind_sums(step),
              moving(Operation::cast, result.count * (size_of(unit.sent) + size_of(unit.kept))),
              program::Cast{.to = result, .from = unit.received},
              origin_of(step, unit, "reduce-scatter cast"));
+      // F55: an all-reduce's memory is held until backward has ended.
       if (replicates(step))
-        averaged_.push_back(unit.received);  // F56: held until the backward pass has ended
+        reduced_.push_back(unit.received);
       else
         writer.goes(unit.received, StepStream::scatter);
     }
     // What an earlier micro-batch left is added to.
     if (adds)
-      behind(step, moving(Operation::accumulate, 3 * unit.gradient.count * size_of(unit.kept)),
+      behind(step, behind_sums(step),
+             moving(Operation::accumulate, 3 * unit.gradient.count * size_of(unit.kept)),
              program::Combine{.to = unit.gradient, .left = unit.gradient, .right = unit.partial},
              {.group = unit.number});
   }
 
-  /// F55: the mean of all replicas' parts, or their sum.
-  void all_reduce(StepBuilder& step, const Unit& unit, const Slice& part, bool sums) {
+  /// F55: the sum of all replicas' parts, or their mean.
+  void all_reduce(StepBuilder& step, const Unit& unit, const Slice& part, bool divides) {
     StepWriter& writer = step.writer;
     StepWriter::Sending sending;
     sending.stream = stream(step, StepStream::replicate);
@@ -522,12 +523,11 @@ class Fsdp : public StrategyTasks {
     sending.work.group = step.training.replicate;
     sending.work.stride = ranks_;
     sending.what.what = program::Collectives::all_reduce;
-    sending.what.reduction = sums ? program::Reduction::sum : program::Reduction::mean;
+    sending.what.reduction = divides ? program::Reduction::sum : program::Reduction::mean;
     sending.what.from = sending.what.to = part;
     sending.of.group = unit.number;
     sending.input = sending.ready = last_scattered_;
     last_scattered_ = writer.send(sending);
-    sent_on_ = StepStream::replicate;
     if (writer.device.synchronous) writer.await(last_scattered_, unit.number);
   }
 
@@ -536,20 +536,25 @@ class Fsdp : public StrategyTasks {
   static std::uint8_t of_replicas(const StepBuilder& step) {
     return step.training.separate_reduce_scatter_group ? 2 : 1;
   }
+  /// Where kernels run on what all ranks' gradients have been reduced to.
+  static StepStream behind_sums(const StepBuilder& step) {
+    return replicates(step) ? StepStream::replicate : StepStream::scatter;
+  }
 
-  void divide(StepBuilder& step, const Unit& unit, const Slice& what, double divisor) {
+  void divide(StepBuilder& step, const Unit& unit, const Slice& what, double divisor,
+              StepStream on) {
     if (divisor == 1) return;
-    behind(step, moving(Operation::divide, 2 * what.count * size_of(unit.sent)),
+    behind(step, on, moving(Operation::divide, 2 * what.count * size_of(unit.sent)),
            program::Scale{.to = what, .from = what, .factor = static_cast<float>(1 / divisor)},
            {.group = unit.number});
   }
 
-  /// On the stream of what the unit sent last, behind it.
-  void behind(StepBuilder& step, const Work& work, const program::Action& action,
+  /// Behind what is there of this reduction.
+  void behind(StepBuilder& step, StepStream on, const Work& work, const program::Action& action,
               const program::Origin& origin) {
     StepWriter& writer = step.writer;
     if (writer.device.synchronous) return writer.kernel_task(work.operation, work, action, origin);
-    writer.add(work.operation, sent_on_, writer.number_of(work), action, origin);
+    writer.add(work.operation, on, writer.number_of(work), action, origin);
     writer.depend(last_scattered_);
     last_scattered_ = writer.newest();
   }
@@ -666,9 +671,8 @@ class Fsdp : public StrategyTasks {
   Unit* gathered_ = nullptr;  ///< whose gathered parameters are still held in forward
   std::deque<Unit*> inputs_;  ///< of reduce-scatters, still held
   std::deque<std::int32_t> scattering_;
-  std::int32_t last_scattered_ = nobody;      ///< the newest task of a reduce-scatter
-  StepStream sent_on_ = StepStream::scatter;  ///< its stream, of asynchronous devices
-  std::vector<Slice> averaged_;               ///< what all-reduces took, and casts read
+  std::int32_t last_scattered_ = nobody;  ///< the newest task of a reduce-scatter
+  std::vector<Slice> reduced_;            ///< what all-reduces worked on, still held
   bool upcasts_ = false;         ///< gradients wait for the last micro-batch in another type
   std::vector<Slice> added_up_;  ///< [parameter] in that type; empty: nothing waits
 };

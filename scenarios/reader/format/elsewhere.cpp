@@ -20,10 +20,12 @@ constexpr std::string_view no_time = "it does not change how long a step takes: 
 constexpr std::string_view zero_hooks =
     "sharded training is not modelled, except for ZeRO's comm hooks: write training.comm_hook: "
     "zero_step";
+constexpr std::string_view sharded =
+    "PyTorch 2's fully_shard is a strategy: write training.strategy: fsdp";
 constexpr std::string_view not_modelled = "it is not modelled: leave it out";
 constexpr std::string_view checkpoints =
-    "a model is described with its checkpoints: `ddpsim describe` captures what its backward pass "
-    "computes again, and models of the catalogue have none; leave this out";
+    "of a transformer of the catalogue write workload.activation_checkpointing; a described model "
+    "has its checkpoints in its description";
 constexpr std::string_view ready_data = "data loading is not modelled: leave it out";
 constexpr std::string_view synchronised_norms =
     "a described model sends them itself: convert it (SyncBatchNorm.convert_sync_batchnorm), "
@@ -92,12 +94,8 @@ constexpr std::array words{
     Word{"save_steps", no_time},
     Word{"seed", no_time},
     Word{"checkpointing", checkpoints},
-    Word{"gradient_checkpointing", checkpoints},
     Word{"gradient_checkpointing_kwargs", checkpoints},
-    Word{"activation_checkpointing", checkpoints},
     Word{"activation_checkpoints", checkpoints},
-    Word{"recompute_granularity", checkpoints},
-    Word{"recompute_activations", checkpoints},
     Word{"sequence_parallel", not_modelled},
     Word{"context_parallel_size", not_modelled},
     Word{"expert_model_parallel_size", not_modelled},
@@ -113,9 +111,9 @@ constexpr std::array words{
     Word{"use_distributed_optimizer", zero_hooks},
     Word{"overlap_param_gather", zero_hooks},
     Word{"allgather_bucket_size", zero_hooks},
-    Word{"fsdp", zero_hooks},
-    Word{"fsdp_config", zero_hooks},
-    Word{"fsdp_plugin", zero_hooks},
+    Word{"fsdp", sharded},
+    Word{"fsdp_config", sharded},
+    Word{"fsdp_plugin", sharded},
     Word{"deepspeed_plugin", zero_hooks},
     Word{"deepspeed", zero_hooks},
 };

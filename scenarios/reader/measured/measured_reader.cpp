@@ -237,7 +237,8 @@ Value<std::vector<Strategy>> fitted_strategies_value() {
 }
 
 /// What is fitted where nobody says: computation to a row of none, in which nothing else is, and
-/// communication to what a naive row says of it (sim/predict/fit.hpp).
+/// communication to what a naive row says of it; where there is neither, computation to a row of
+/// fsdp (sim/predict/fit.hpp).
 std::vector<Strategy> usually_fitted(const std::vector<MeasuredRow>& rows) {
   const auto has = [&](Strategy strategy, bool communication) {
     return std::ranges::any_of(rows, [&](const MeasuredRow& row) {
@@ -247,6 +248,7 @@ std::vector<Strategy> usually_fitted(const std::vector<MeasuredRow>& rows) {
   const bool none = has(Strategy::none, false), naive = has(Strategy::naive, none);
   if (none && !naive) return {Strategy::none};
   if (naive && !none) return {Strategy::naive};
+  if (!none && has(Strategy::fsdp, false)) return {Strategy::fsdp};
   return {Strategy::none, Strategy::naive};
 }
 
@@ -263,7 +265,8 @@ const Map<Measured>& measured_map() {
                           "rows of one strategy the nearest to the scenario is fitted, and of its "
                           "repeats the mean. All other rows are predicted.",
                .otherwise = "`[none]` where there is a row of none, and `[none, naive]` if a naive "
-                            "row then says its communication; else `[naive]`",
+                            "row then says its communication; else `[naive]`, or `[fsdp]` where "
+                            "there is no naive row",
                .example = "[none, naive]",
                .always_written = true})
           .key("rows", rows_value(), &Measured::rows,

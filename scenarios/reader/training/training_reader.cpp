@@ -426,12 +426,14 @@ const Map<MixedPrecision>& mixed_precision_map() {
             {.meaning = "The type that parts are cast to before they are gathered. Whole "
                         "parameters, their gradients and all passes are in it.",
              .otherwise = "workload.dtype, with the passes of workload.compute",
-             .example = "bf16"})
+             .example = "bf16",
+             .elsewhere = {{"mixed_precision_param", "torchtitan's", "-", "bfloat16 is bf16"}}})
         .key("reduce_dtype", type, &MixedPrecision::reduce_dtype,
              {.meaning = "The type that gradients are reduce-scattered in. Kernels divide what is "
                          "sent in fp16, before and behind.",
               .otherwise = "the type of whole gradients: param_dtype",
-              .example = "fp32"});
+              .example = "fp32",
+              .elsewhere = {{"mixed_precision_reduce", "torchtitan's", "-", "float32 is fp32"}}});
     return all;
   }();
   return map;

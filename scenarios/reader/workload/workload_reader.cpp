@@ -71,6 +71,20 @@ void add_model(Map<WorkloadDraft>& map) {
                               {"arch", "torchvision's"}}});
 }
 
+/// none: 0; full: 1; every so many-th block.
+Value<int> checkpoints_value() {
+  const auto number = value::whole(2, 10'000);
+  return {value::either({number.type,
+                         {value::word("none", "autograd keeps what it needs"),
+                          value::word("full", "every block is a checkpoint")}}),
+          [read = number.read](const Yaml& given) {
+            if (given.is_word("none")) return 0;
+            if (given.is_word("full")) return 1;
+            return static_cast<int>(read(given));
+          },
+          {}};
+}
+
 void add_size(Map<WorkloadDraft>& map) {
   const auto size = [](auto member) {
     return [member](auto& draft) -> auto& {
@@ -125,6 +139,19 @@ void add_size(Map<WorkloadDraft>& map) {
                        "description says it of each kernel.",
             .example = "true",
             .elsewhere = {{"memory_format", "PyTorch's", "-", "nhwc is channels_last: true"}}})
+      .key("activation_checkpointing", checkpoints_value(), size(&WorkloadSize::checkpointed),
+           {.meaning = "Which blocks of a transformer of the catalogue keep their input alone and "
+                       "run forward again in the backward pass: none, all of them (full), or every "
+                       "so many-th. A workload description has its checkpoints in it.",
+            .unset = "none",
+            .example = "full",
+            .source = "torch.utils.checkpoint; every so many-th as torchtitan's selective option",
+            .elsewhere = {{"gradient_checkpointing", "Hugging Face's", "-",
+                           "where it is true write activation_checkpointing: full"},
+                          {"recompute_granularity", "Megatron's", "-",
+                           "full is activation_checkpointing: full; selective is not modelled"},
+                          {"recompute_activations", "Megatron's", "-",
+                           "selective recomputation is not modelled"}}})
       .key("dtype", stored, size(&WorkloadSize::dtype),
            {.meaning = "How parameters, gradients and activations are stored.",
             .elsewhere = {{"torch_dtype", "Hugging Face's", "-"},
@@ -258,6 +285,7 @@ void refuse_other_size(const WorkloadDraft& draft, const WorkloadDescription& de
                              : "samples that are no sequences");
   fixed("image", false, "pictures of one size");
   fixed("channels_last", false, "the layout that its pictures have");
+  fixed("activation_checkpointing", false, "the checkpoints that it has");
   fixed("dtype", draft.size.dtype == description.dtype,
         fmt::format("dtype {}", name_of(description.dtype)));
   const DType described = description.compute.value_or(description.dtype);
@@ -382,6 +410,11 @@ void read_workload(const Yaml& given, Scenario& scenario) {
     draft.size.compute = draft.compute.value_or(draft.size.dtype);
     const std::optional<TokenBlocks> blocks = blocks_of(description.architecture);
     if (blocks) YamlMap::check_there({map}, "sequence", workload_map().description());
+    if (const auto given_there = map.find("activation_checkpointing");
+        draft.size.checkpointed > 0 && !can_checkpoint(description.architecture))
+      given_there->fail(
+          "activation_checkpointing is modelled for blocks of the families cs336, llama, gpt2, "
+          "bert, mixtral and vit: leave it out");
     try {
       scenario.workload = built(entries.front().name, description, draft.size);
     } catch (const std::invalid_argument& problem) {

@@ -2,7 +2,8 @@
 
     python3 memory_oracle.py IN OUT
 
-IN holds a line per network: fp32 or bf16, a family, and its numbers. OUT gets a line per network:
+IN holds a line per network: fp32 or bf16, a family, and its numbers. Of a family/2 every second
+block is an activation checkpoint. OUT gets a line per network:
 the bytes that saved tensors hold, each storage counted once and parameters left out, the bytes of
 all parameters, and the names of the parameters as they are registered. The networks are written as
 the libraries that ddpsim's architectures name write them; attention that runs as one kernel on a
@@ -14,6 +15,7 @@ import sys
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 
 class FusedAttention(torch.autograd.Function):
@@ -536,13 +538,37 @@ def build(dtype, family, *numbers):
     return network.to(dtype), (pictures, torch.randint(classes, (batch,)))
 
 
+class Kept(torch.autograd.Function):
+    """What a checkpoint keeps of its input, which it does not tell saved_tensors_hooks."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+def checkpoint_blocks(network, every):
+    kinds = (CourseBlock, LlamaBlock, Gpt2Block, BertBlock, VitBlock)
+    blocks = [each for each in network.modules() if isinstance(each, kinds)]
+    for block in blocks[every - 1::every]:
+        block.forward = lambda x, *more, run=block.forward: checkpoint(
+            run, Kept.apply(x), *more, use_reentrant=False)
+
+
 def main(networks, answers):
     torch.manual_seed(1)
     with open(networks) as source, open(answers, "w") as out:
         for line in source:
             dtype, family, *numbers = line.split()
+            family, _, every = family.partition("/")
             network, inputs = build(torch.bfloat16 if dtype == "bf16" else torch.float32, family,
                                     *map(int, numbers))
+            if every:
+                checkpoint_blocks(network, int(every))
             names = [name for name, _ in network.named_parameters()]
             size = sum(p.numel() * p.element_size() for p in network.parameters())
             print(kept_bytes(network, *inputs), size, *names, file=out)

@@ -19,6 +19,12 @@ Bytes kept(const Workload& workload) {
   return sum;
 }
 
+/// Every so many-th block is a checkpoint.
+WorkloadSize with_checkpoints(WorkloadSize size, int every) {
+  size.checkpointed = every;
+  return size;
+}
+
 struct Question {
   DType dtype;
   std::string numbers;  ///< as memory_oracle.py takes them
@@ -53,6 +59,20 @@ TEST_CASE("what is kept for backward is what PyTorch's autograd saves", "[model]
       {DType::fp32, "resnet 2 64 0 10 2 2 1 1", ResNetShape{{2, 2, 1, 1}, false, 10}, sized(2, 64)},
       {DType::fp32, "vgg 2 64 10 16 16 0 32 0", VggShape{{16, 16, 0, 32, 0}, 10}, sized(2, 64)},
       {DType::fp32, "vit 2 64 16 2 128 512 4 10", VitShape{16, 2, 128, 512, 4, 10}, sized(2, 64)},
+      {DType::fp32, "cs336/1 3 64 2 128 512 4 0 1000",
+       TransformerShape{Family::cs336, 2, 128, 512, 4, 0, 1000, 0},
+       with_checkpoints(sized(3, 64), 1)},
+      {DType::bf16, "llama/1 3 64 2 128 352 4 2 1000",
+       TransformerShape{Family::llama, 2, 128, 352, 4, 2, 1000, 0},
+       with_checkpoints(sized(3, 64), 1)},
+      {DType::fp32, "gpt2/2 3 64 3 128 512 4 0 1000 128",
+       TransformerShape{Family::gpt2, 3, 128, 512, 4, 0, 1000, 128},
+       with_checkpoints(sized(3, 64), 2)},
+      {DType::fp32, "bert/1 3 64 2 128 512 4 0 1000 128",
+       TransformerShape{Family::bert, 2, 128, 512, 4, 0, 1000, 128},
+       with_checkpoints(sized(3, 64), 1)},
+      {DType::fp32, "vit/2 2 64 16 2 128 512 4 10", VitShape{16, 2, 128, 512, 4, 10},
+       with_checkpoints(sized(2, 64), 2)},
       {DType::fp32, "mlp 16 1 1 64 128 96 10", MlpShape{{64, 128, 96, 10}, true}, sized(16, 1)},
   };
   std::string text;

@@ -70,6 +70,8 @@ TEST_CASE("the example of every key of a scenario is read", "[scenarios][format]
       {"cluster.nodes", {{"cluster.inter_node", "ib-ndr"}}},
       {"cluster.exceptions", {{"cluster.nodes", "8"}, {"cluster.inter_node", "ib-ndr"}}},
       {"workload.model", {{"workload.sequence", "512"}}},
+      {"workload.activation_checkpointing",
+       {{"workload.model", "gpt2"}, {"workload.sequence", "512"}}},
       {"training.buckets", {{"workload", "{model: {family: mlp, widths: [8, 8, 8]}, batch: 2}"}}},
       {"training.hooks", {{"workload", "{model: {family: mlp, widths: [8, 8]}, batch: 2}"}}},
       {"training.delay_all_reduce",
@@ -208,10 +210,11 @@ TEST_CASE("another program's key is answered with ours", "[scenarios][elsewhere]
         "here: write micro_batches: 4");
   CHECK(told("gradient_accumulation", "4") ==
         "gradient_accumulation is training.micro_batches here: write micro_batches: 4");
-  for (const char* key : {"training.checkpointing", "training.activation_checkpointing",
-                          "workload.gradient_checkpointing"})
-    CHECK_THAT(told(key, "true"), Catch::StartsWith("a model is described with its checkpoints: "
-                                                    "`ddpsim describe` captures "));
+  CHECK_THAT(told("training.checkpointing", "true"),
+             Catch::StartsWith("of a transformer of the catalogue write "
+                               "workload.activation_checkpointing; a described model "));
+  CHECK_THAT(told("workload.gradient_checkpointing", "true"),
+             Catch::Contains("where it is true write activation_checkpointing: full"));
   CHECK(told("accumulate_grad_batches", "8") ==
         "Lightning's accumulate_grad_batches is training.micro_batches here: write micro_batches: "
         "8");

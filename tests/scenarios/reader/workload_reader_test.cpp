@@ -34,6 +34,31 @@ TEST_CASE("a model written out has the tensors its shape implies", "[scenarios][
   CHECK(scenario.workload.name == "inline");
 }
 
+TEST_CASE("blocks are checkpoints: none, all, or every so many-th",
+          "[scenarios][workload_reader]") {
+  const Scratch scratch;
+  const auto again = [&](const std::string& value) {
+    int kernels = 0;
+    const Scenario scenario =
+        scenario_with(scratch, 2, small_transformer + "\n  activation_checkpointing: " + value);
+    for (const Layer& layer : scenario.workload.layers)
+      for (const Kernel& kernel : layer.backward)
+        kernels += kernel.name.ends_with(".again") ? 1 : 0;
+    return kernels;
+  };
+  CHECK(again("none") == 0);
+  CHECK(again("2") > 0);
+  CHECK(again("full") > again("2"));
+  CHECK(again("3") == 0);  // of two blocks
+  CHECK_THAT(refusal(scratch, spoiled(2, "  model: resnet18\n  activation_checkpointing: full")),
+             Catch::StartsWith("s.yaml:3:29: workload.activation_checkpointing: "
+                               "activation_checkpointing is modelled for blocks of the families"));
+  for (const char* value : {"1", "0", "selective", "[full]"})
+    CHECK_THAT(
+        refusal(scratch, spoiled(2, small_transformer + "\n  activation_checkpointing: " + value)),
+        Catch::StartsWith("s.yaml:4:29: workload.activation_checkpointing: expected"));
+}
+
 TEST_CASE("the optimizer is AdamW unless the scenario says otherwise",
           "[scenarios][workload_reader]") {
   const Scratch scratch;
