@@ -211,6 +211,14 @@ struct Training : BucketSettings,
     return alone;
   }
 
+  /// Without communication as a step is compared to say what it exposes: its optimizer updates as
+  /// much, too.
+  Training compared_with() const {
+    Training alone = without_communication();
+    alone.updates_part = strategy == Strategy::fsdp;
+    return alone;
+  }
+
   /// What gradients are divided by when they are averaged over `ranks` ranks (a comm hook divides
   /// by all).
   int divisor(int ranks) const {

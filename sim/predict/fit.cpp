@@ -193,7 +193,10 @@ void note_odd_passes(const FittedRow& row, Fit& fit) {
 
 /// One factor on whichever of forward and backward the row does not give by itself.
 void fit_compute(const FittedRow& row, Fit& fit) {
-  constexpr double least = -5, most = 5;  // powers of e: from 0.007 to 148 times the law
+  constexpr double least = -5, usual = 5;  // powers of e: from 0.007 to 148 times the law
+  // What is tried has to be simulated.
+  const double most = std::min(
+      usual, std::log(0.5 * in_seconds(longest_simulated) / in_seconds(predicted_step(row, fit))));
   const auto with = [&](double exponent) {
     Fit trial = fit;
     if (!row.row->times.forward) trial.passes.forward = std::exp(exponent);

@@ -13,8 +13,6 @@
 namespace ddpsim {
 namespace {
 
-constexpr std::chrono::hours longest_step{6};
-
 JobTimeline checked_timeline(const PlannedStep& planned, const JobCosts& costs) {
   const program::Job& job = planned.job;
   for (std::size_t rank = 0; rank < job.ranks(); ++rank)
@@ -44,11 +42,11 @@ JobTimeline timeline_for_lengths(const CostModel& model, const PlannedStep& plan
 }  // namespace
 
 void check_length(double seconds) {
-  if (seconds > in_seconds(longest_step))
+  if (seconds > in_seconds(longest_simulated))
     throw std::invalid_argument(
         fmt::format("a step of {:.3g} hours is beyond what is simulated ({} hours): check batch, "
                     "bandwidth and latency",
-                    seconds / 3600, longest_step.count()));
+                    seconds / 3600, longest_simulated.count()));
 }
 
 bool slowest_rank_decides(const CostModel& costs) {

@@ -42,8 +42,9 @@ Duration communication_length(const CostModel& costs, const PlannedStep& planned
 Duration step_length(const CostModel& costs, const PlannedStep& planned, const CostChange& change);
 
 /// Time is counted in picoseconds, in 64 bits: far beyond any step, but not beyond every scenario.
+inline constexpr std::chrono::hours longest_simulated{6};
 /// `seconds`: what a step takes on one stream. Throws std::invalid_argument if a step would be
-/// longer than six hours.
+/// longer than that.
 void check_length(double seconds);
 
 /// The model of a scenario's steps, scaled to its measured `times` where it gives some.

@@ -67,8 +67,8 @@ TEST_CASE("a plan's candidates are the steps that run predicts, the quickest fir
   const Json plan = planned(file, {"--gpus", "4,16", "--batches", "1,4"});
   CHECK(plan["format"] == "ddpsim.plan/1");
   CHECK(plan["sorted_by"] == "tokens_per_second");
-  // Two sizes, two batches; DDP, and two ways of fsdp.
-  REQUIRE(plan["candidates"].size() == 12);
+  // Two sizes, two batches; DDP, and two ways of fsdp; each with and without checkpoints.
+  REQUIRE(plan["candidates"].size() == 24);
   double last = std::numeric_limits<double>::max();
   int place = 0;
   std::set<std::string> different;
@@ -92,7 +92,7 @@ TEST_CASE("a plan's candidates are the steps that run predicts, the quickest fir
                  run["memory"]["device_bytes"].get<double>()));
     CHECK(candidate["fits_device"] == true);
   }
-  CHECK(different.size() == 12);
+  CHECK(different.size() == 24);
 }
 
 TEST_CASE("batches grow until a step does not fit, and what does not fit is told and not listed",
@@ -251,7 +251,7 @@ TEST_CASE("a part of a node is planned as one node", "[tools][plan]") {
     for (const Json& each : other["candidates"])
       CHECK(each["ranks"].get<int>() ==
             each["nodes"].get<int>() * each["ranks_per_node"].get<int>());
-    CHECK(other["candidates"].size() == 6);
+    CHECK(other["candidates"].size() == 12);
   }
 }
 

@@ -99,6 +99,20 @@ class Sizes {
   const Scenario& base_;
 };
 
+/// Might blocks be activation checkpoints, and are none so far?
+bool may_checkpoint(const PlanRequest& request, const Scenario& base, const Setting& full) {
+  if (is_said(request.set, full.key)) return false;
+  for (const Layer& layer : base.workload.layers)
+    for (const Kernel& kernel : layer.backward)
+      if (kernel.recomputed == 1) return false;
+  try {
+    read_scenario(request.file, joined(request.set, {full}));
+    return true;
+  } catch (const InputError&) {  // the model has no such blocks
+    return false;
+  }
+}
+
 std::vector<PlannedWay> ways_of(const PlanRequest& request, const Scenario& base) {
   std::vector<Strategy> strategies = request.strategies;
   const bool is_set = is_said(request.set, "training.strategy");
@@ -126,7 +140,16 @@ std::vector<PlannedWay> ways_of(const PlanRequest& request, const Scenario& base
       made.name += more;
     }
   }
-  return ways;
+  const Setting full{"workload.activation_checkpointing", "full"};
+  if (!may_checkpoint(request, base, full)) return ways;
+  std::vector<PlannedWay> all;
+  for (const PlannedWay& way : ways) {
+    all.push_back(way);
+    PlannedWay& made = all.emplace_back(way);
+    made.settings.push_back(full);
+    made.name += checkpoints;
+  }
+  return all;
 }
 
 /// Is it known what all of a step takes, and what the device has?
@@ -182,10 +205,8 @@ PlannedRate planned_rate_of(const Scenario& scenario) {
 }
 
 /// The step without communication that a strategy's is held against, as `run` does.
-StepMetrics without_communication(const StepModel& model, Training training) {
-  training.updates_part = training.strategy == Strategy::fsdp;
-  training.strategy = Strategy::none;
-  return predict(model, training).metrics;
+StepMetrics without_communication(const StepModel& model, const Training& training) {
+  return predict(model, training.compared_with()).metrics;
 }
 
 /// What a step is found to be, as far as it was simulated.

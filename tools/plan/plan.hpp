@@ -43,6 +43,9 @@ struct PlannedWay {
 /// Ends the name of `fsdp` whose units stay gathered between the passes.
 inline constexpr std::string_view no_reshard = ", no reshard";
 
+/// Ends the name of a way in which each block is an activation checkpoint.
+inline constexpr std::string_view checkpoints = ", checkpoints";
+
 /// What became of a candidate.
 enum class Verdict : std::uint8_t {
   fits,       ///< its memory is within the device's
@@ -86,7 +89,8 @@ struct TrainingPlan {
   std::vector<std::size_t> cheapest() const;
 };
 
-/// Tries every strategy on every number of GPUs, with growing batches: unless they are given, up to
+/// Tries every strategy, of a transformer of the catalogue with and without activation checkpoints,
+/// on every number of GPUs, with growing batches: unless they are given, up to
 /// the first that takes more memory than the device has. A step that is known to take more is not
 /// simulated. `watch` hears which part of the work is done, from 0 to 1, by one thread at a time.
 /// Throws InputError for what cannot be made: a number of GPUs that are no whole nodes and no part

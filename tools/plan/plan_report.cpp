@@ -175,11 +175,20 @@ Table reasons_table(const TrainingPlan& plan, std::size_t shown) {
     }
   drop_if_empty(table, table.index_of(fields::largest_batch));
   if (const Field* rate = rate_field_of(plan)) drop_if_empty(table, table.index_of(*rate));
-  if (std::ranges::any_of(plan.ways,
-                          [](const PlannedWay& way) { return way.name.ends_with(no_reshard); }))
+  const auto any_is = [&](std::string_view what) {
+    return std::ranges::any_of(plan.ways, [&](const PlannedWay& way) {
+      return way.name.find(what) != std::string::npos;
+    });
+  };
+  if (any_is(no_reshard))
     table.notes =
         "no reshard: training.reshard_after_forward: false, so that units stay gathered between "
         "the passes";
+  if (any_is(checkpoints))
+    table.notes +=
+        std::string(table.notes.empty() ? "" : "; ") +
+        "checkpoints: workload.activation_checkpointing: full, so that blocks keep their input "
+        "alone and run forward again";
   return table;
 }
 
@@ -264,7 +273,7 @@ std::string accuracy_of_plan(const TrainingPlan& plan) {
     text = (plan.sizes.size() > 1 ? "Of the largest number of GPUs: " : "") + sentence(*accuracy);
   if (!unmeasured.empty())
     text += fmt::format(
-        "{}No step under {} was held against a measured one: how far off it is, is not known.",
+        "{}Of {} there is no band: published steps that it is held against are in docs/accuracy.md.",
         text.empty() ? "" : " ", enumerated(unmeasured));
   return text;
 }

@@ -19,9 +19,7 @@ Comparison::Comparison(Scenario read, bool laws_only)
   if (std::ranges::find(scenario.compare, Strategy::fsdp) != scenario.compare.end()) {
     Training part = scenario.training;
     part.strategy = Strategy::fsdp;
-    part = part.without_communication();
-    part.updates_part = true;
-    none_of_part = predict(priced.model, part);
+    none_of_part = predict(priced.model, part.compared_with());
   }
   for (const Step& each : compared) {
     averaged.push_back(averaged_step(priced.model, each));

@@ -89,8 +89,8 @@ std::string bands_text(const Comparison& run) {
   text = before.empty() ? "" : text + "." + launches_text(run);
   if (!unknown.empty())
     text += fmt::format(
-        "{}No step under {} was held against a measured one: how far off it is, is "
-        "not known.",
+        "{}Of {} there is no band: published steps that it is held against are in "
+        "docs/accuracy.md.",
         text.empty() ? "" : " ", enumerated(unknown));
   return text;
 }
