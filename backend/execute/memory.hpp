@@ -23,9 +23,7 @@ struct Beginning {
   std::int64_t begin = 0, whole = 0;
 
   /// Of the piece, so many elements lie in the whole.
-  std::int64_t filled() const {
-    return std::clamp<std::int64_t>(whole - begin, 0, piece.count);
-  }
+  std::int64_t filled() const { return std::clamp<std::int64_t>(whole - begin, 0, piece.count); }
 };
 
 /// What the buffers of a rank lie in, and what they hold before any task has written them.

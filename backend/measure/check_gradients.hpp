@@ -56,7 +56,8 @@ GradientReference reference_gradients(Backend& backend, const Workload& workload
 /// of rounding, in the parameter's type or in that of the wire, of its largest gradient: each sum
 /// and scaling rounds once, and sums of micro-batches may cancel. Quantisation adds a step of 1/255
 /// of the widest range. Of a parameter of which ranks keep parts each compares its own, and the
-/// ranks that keep the same part have to have the same. Every rank gets the same answer. Communicates.
+/// ranks that keep the same part have to have the same. Every rank gets the same answer.
+/// Communicates.
 GradientCheck check_gradients(Backend& backend, const Workload& workload,
                               const GradientReference& reference,
                               const ExpectedGradients& expected = {});

@@ -312,8 +312,8 @@ std::optional<CalibratedCluster> CostModel::across_nodes(std::int32_t group,
                                                          std::int32_t stride) const {
   const bool is_even = cluster_.ranks_per_node.equal();
   const int members = std::max(1, ranks_per_node / stride);  // of a group on a node
-  const bool is_whole = stride >= ranks_per_node ? stride % ranks_per_node == 0
-                                                 : ranks_per_node % stride == 0;
+  const bool is_whole =
+      stride >= ranks_per_node ? stride % ranks_per_node == 0 : ranks_per_node % stride == 0;
   if (!is_even || !is_whole || group % members != 0 || group == members ||
       std::string_view(collective.name()) == "table")
     return std::nullopt;

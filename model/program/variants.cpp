@@ -159,8 +159,8 @@ void rewrite_each(const Job& job, Job& changed, Rewrite rewrite) {
   }
 }
 
-/// What collectives that are left out would have written elsewhere than they read is there as zeros,
-/// for what follows reads it.
+/// What collectives that are left out would have written elsewhere than they read is there as
+/// zeros, for what follows reads it.
 void begin_results_with_zeros(const Job& job, Job& changed) {
   std::set<BufferId> results;
   for (const Program& program : job.programs)

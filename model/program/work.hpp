@@ -46,7 +46,7 @@ struct Work {
   Bytes payload;  ///< each rank's input; of a transfer: the bytes copied
   /// Ranks that take part; 0: all ranks.
   std::int32_t group = 0;
-  std::int32_t stride = 1;  ///< from one of them to the next; 1: they are next to each other
+  std::int32_t stride = 1;        ///< from one of them to the next; 1: they are next to each other
   std::uint8_t communicator = 0;  ///< in whose queue it stands
   /// Issued in the midst of kernels: its stream takes it up a hand-over later.
   bool handed_over = false;

@@ -32,14 +32,15 @@ struct Fit {
 
 /// Fits, in this order:
 ///   1. call overhead: from a row of which calls are fitted (Fits) that gives its communication
-///      time, so that the sum of its collectives is as measured (or, if the row also gives forward and backward, so that its
-///      step is; a note says where that is another communication). Bandwidth stays the law's: big
-///      messages measure it well, and what a training loop adds to a benchmark's figure it adds per
-///      call (waiting for the slower rank, launching).
+///      time, so that the sum of its collectives is as measured (or, if the row also gives forward
+///      and backward, so that its step is; a note says where that is another communication).
+///      Bandwidth stays the law's: big messages measure it well, and what a training loop adds to a
+///      benchmark's figure it adds per call (waiting for the slower rank, launching).
 ///   2. passes: from a row without communication, else from that one, else from one of which the
-///      whole step is fitted. Totals of forward, backward or optimizer that the row gives are met; what it does not give of forward and backward shares one
-///      factor, so that its step is as measured. The optimizer, copies and divisions stay the law's
-///      otherwise; they do not scale with batch.
+///      whole step is fitted. Totals of forward, backward or optimizer that the row gives are met;
+///      what it does not give of forward and backward shares one factor, so that its step is as
+///      measured. The optimizer, copies and divisions stay the law's otherwise; they do not scale
+///      with batch.
 ///   3. interference strength: from a row of which that is fitted, so that its step is as measured.
 /// The first row of a kind counts; rows without a use (has_use) are left alone. Each number has
 /// bounds, far beyond anything plausible; where one is met, a note says so.

@@ -118,7 +118,8 @@ def measured_cases(arguments):
 
 def nobody_waits(each):
     return each['exception'] != NIC and all(
-        each[side + '_wait_ms'] < NO_WAIT * each[side + '_ms'] for side in ('predicted', 'measured'))
+        each[side + '_wait_ms'] < NO_WAIT * each[side + '_ms']
+        for side in ('predicted', 'measured'))
 
 
 def named_right(cases):

@@ -68,9 +68,12 @@ void add_hooks(Families& all) {
 }
 
 /// Keys of strategy fsdp, which no draw takes.
-const std::set<std::string> of_shards{"units", "reshard_after_forward", "replicate",
+const std::set<std::string> of_shards{"units",
+                                      "reshard_after_forward",
+                                      "replicate",
                                       "reduce_scatter_max_input_buffers",
-                                      "separate_reduce_scatter_group", "mp_policy"};
+                                      "separate_reduce_scatter_group",
+                                      "mp_policy"};
 
 /// Each other key of `training` and `cluster`, whatever its value.
 void add_keys(Families& all) {

@@ -114,19 +114,21 @@ TEST_CASE("batches grow until a step does not fit, and what does not fit is told
     }
     CHECK(candidate["place"].is_null());
     too_large.insert(candidate["set"]["training.strategy"].get<std::string>() +
-                     candidate["set"].value("training.reshard_after_forward", ""));
+                     candidate["set"].value("training.reshard_after_forward", "") +
+                     candidate["set"].value("workload.activation_checkpointing", ""));
   }
   // Of each way the first batch that does not fit, and no larger one.
-  CHECK(too_large == std::set<std::string>{"bucketed", "fsdpauto", "fsdpfalse"});
-  CHECK(plan["candidates"].size() == fit + 3);
+  CHECK(too_large == std::set<std::string>{"bucketed", "bucketedfull", "fsdpauto", "fsdpautofull",
+                                           "fsdpfalse", "fsdpfalsefull"});
+  CHECK(plan["candidates"].size() == fit + 6);
 
   const std::string text = ddpsim({"plan", file, "--best", "1000", "--wide"}).out;
-  CHECK_THAT(text, Catch::Contains("\nno reshard: "));
+  CHECK_THAT(text, Catch::Contains("\nno reshard: ") && Catch::Contains("; checkpoints: "));
   const std::size_t rows = block_of(text, "the ").size() - 3;  // title, headings, rule
   CHECK(rows == fit);
   CHECK_THAT(text,
-             Catch::Contains(fmt::format("{} combinations were tried: {} fit ", fit + 3, fit)) &&
-                 Catch::Contains("; 3 take more, and so would larger batches."));
+             Catch::Contains(fmt::format("{} combinations were tried: {} fit ", fit + 6, fit)) &&
+                 Catch::Contains("; 6 take more, and so would larger batches."));
   for (const Json& candidate : plan["candidates"]) {
     if (was_simulated(candidate)) continue;
     const Bytes peak{candidate["peak_memory_bytes"].get<std::int64_t>()};
@@ -219,12 +221,14 @@ TEST_CASE("what --set says of a plan's keys stays", "[tools][plan]") {
     CHECK(plan.size() > 2);
     for (const Json& candidate : plan) CHECK(candidate["strategy"] == "fsdp");
   }
-  const Json one = planned(file, {"--set", "workload.batch=3", "--strategies", "bucketed"});
+  const Json one = planned(file, {"--set", "workload.batch=3", "--strategies", "bucketed", "--set",
+                                  "workload.activation_checkpointing=2"});
   REQUIRE(one["candidates"].size() == 1);
   CHECK(one["candidates"][0]["batch"] == 3);
   CHECK(one["candidates"][0]["label"] == "bucketed, 100 MiB");
-  const Json kept = planned(file, {"--set", "training.reshard_after_forward=true", "--strategies",
-                                   "fsdp", "--batches", "1"});
+  const Json kept =
+      planned(file, {"--set", "training.reshard_after_forward=true", "--strategies", "fsdp",
+                     "--batches", "1", "--set", "workload.activation_checkpointing=none"});
   REQUIRE(kept["candidates"].size() == 1);
   // The scenario's own batch is tried, whatever it is.
   const Json odd = planned(large_gpt(scratch), {"--strategies", "fsdp", "--gpus", "16"});
@@ -289,8 +293,8 @@ TEST_CASE("where nothing fits a plan says what the least takes, and ends with 1"
   const Outcome outcome = ddpsim({"plan", file, "--strategies", "bucketed", "--json", "-"});
   CHECK(outcome.code == 1);
   const Json candidates = outcome.json()["candidates"];
-  REQUIRE(candidates.size() == 1);
-  CHECK(candidates[0]["fits_device"] == false);
+  REQUIRE(candidates.size() == 2);  // without checkpoints, and with
+  for (const Json& each : candidates) CHECK(each["fits_device"] == false);
   CHECK_THAT(outcome.err, Catch::Contains("ddpsim: no combination fits ") &&
                               Catch::Contains("8 GPUs, bucketed, batch 1"));
 }

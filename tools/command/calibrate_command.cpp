@@ -195,8 +195,8 @@ std::vector<Training> trainings_of(const Scenario& scenario) {
   std::vector<Training> trainings{scenario.training};
   trainings.front().strategy = Strategy::none;
   for (const Strategy strategy : all_strategies) {
-    const bool replicates = std::ranges::find(replicating_strategies, strategy) !=
-                            replicating_strategies.end();
+    const bool replicates =
+        std::ranges::find(replicating_strategies, strategy) != replicating_strategies.end();
     const bool is_compared =
         std::ranges::find(scenario.compare, strategy) != scenario.compare.end() ||
         scenario.training.strategy == strategy;

@@ -176,9 +176,8 @@ Table reasons_table(const TrainingPlan& plan, std::size_t shown) {
   drop_if_empty(table, table.index_of(fields::largest_batch));
   if (const Field* rate = rate_field_of(plan)) drop_if_empty(table, table.index_of(*rate));
   const auto any_is = [&](std::string_view what) {
-    return std::ranges::any_of(plan.ways, [&](const PlannedWay& way) {
-      return way.name.find(what) != std::string::npos;
-    });
+    return std::ranges::any_of(
+        plan.ways, [&](const PlannedWay& way) { return way.name.find(what) != std::string::npos; });
   };
   if (any_is(no_reshard))
     table.notes =
@@ -273,7 +272,8 @@ std::string accuracy_of_plan(const TrainingPlan& plan) {
     text = (plan.sizes.size() > 1 ? "Of the largest number of GPUs: " : "") + sentence(*accuracy);
   if (!unmeasured.empty())
     text += fmt::format(
-        "{}Of {} there is no band: published steps that it is held against are in docs/accuracy.md.",
+        "{}Of {} there is no band: published steps that it is held against are in "
+        "docs/accuracy.md.",
         text.empty() ? "" : " ", enumerated(unmeasured));
   return text;
 }

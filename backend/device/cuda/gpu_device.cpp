@@ -376,8 +376,8 @@ void GpuDevice::copy(const Piece& to, const Piece& from) {
 void GpuDevice::put_parameters(const Job& job, std::span<const execute::Beginning> parameters) {
   for (const execute::Beginning& each : parameters) {
     const Piece& piece = each.piece;
-    const std::uint64_t seed = (std::uint64_t{1} << 32) +
-                               static_cast<std::uint64_t>(job.buffers[each.buffer].index + 1);
+    const std::uint64_t seed =
+        (std::uint64_t{1} << 32) + static_cast<std::uint64_t>(job.buffers[each.buffer].index + 1);
     if (each.filled() == each.whole) {
       gpu_.fill(piece.data, each.whole, piece.type, seed);
       if (each.whole < piece.count) clear(piece.part(each.whole, piece.count - each.whole));

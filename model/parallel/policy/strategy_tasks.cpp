@@ -7,7 +7,8 @@ class None : public StrategyTasks {
  public:
   bool communicates() const override { return false; }
   void plan(StepBuilder& step) override {
-    if (step.training.updates_part) step.shards = step.writer.device.ranks / step.training.replicate;
+    if (step.training.updates_part)
+      step.shards = step.writer.device.ranks / step.training.replicate;
   }
 };
 

@@ -1,4 +1,4 @@
-// fully_shard for real: parts of parameters are gathered, gradients reduce-scattered, parts updated.
+// fully_shard for real: parts are gathered, gradients reduce-scattered, parts updated.
 
 #include <catch2/catch.hpp>
 

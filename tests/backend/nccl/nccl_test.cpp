@@ -26,9 +26,8 @@ using std::chrono::seconds;
 /// Every strategy and mode that changes a schedule.
 std::vector<Training> trainings() {
   std::vector<Training> all;
-  for (const Strategy strategy :
-       {Strategy::none, Strategy::naive, Strategy::flat, Strategy::overlap, Strategy::bucketed,
-        Strategy::fsdp})
+  for (const Strategy strategy : {Strategy::none, Strategy::naive, Strategy::flat,
+                                  Strategy::overlap, Strategy::bucketed, Strategy::fsdp})
     for (const int micro_batches : {1, 2})
       for (const bool no_sync : {false, true})
         for (const bool view : {false, true})
