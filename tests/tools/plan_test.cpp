@@ -123,7 +123,7 @@ TEST_CASE("batches grow until a step does not fit, and what does not fit is told
   CHECK(plan["candidates"].size() == fit + 6);
 
   const std::string text = ddpsim({"plan", file, "--best", "1000", "--wide"}).out;
-  CHECK_THAT(text, Catch::Contains("\nno reshard: ") && Catch::Contains("; checkpoints: "));
+  CHECK_THAT(text, Catch::Contains("\nno reshard: ") && Catch::Contains("; AC: "));
   const std::size_t rows = block_of(text, "the ").size() - 3;  // title, headings, rule
   CHECK(rows == fit);
   CHECK_THAT(text,

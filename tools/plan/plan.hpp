@@ -44,7 +44,7 @@ struct PlannedWay {
 inline constexpr std::string_view no_reshard = ", no reshard";
 
 /// Ends the name of a way in which each block is an activation checkpoint.
-inline constexpr std::string_view checkpoints = ", checkpoints";
+inline constexpr std::string_view checkpoints = ", AC";
 
 /// What became of a candidate.
 enum class Verdict : std::uint8_t {

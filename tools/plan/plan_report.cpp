@@ -67,8 +67,9 @@ std::vector<Field> best_columns(const TrainingPlan& plan) {
                              fields::batch.with(Importance::most), fields::step_ms};
   if (const Field* rate = rate_field_of(plan)) columns.push_back(rate->with(Importance::most));
   columns.insert(columns.end(),
-                 {fields::mfu, fields::exposed_ms.with(Importance::usual),
-                  fields::peak_memory_bytes, fields::peak_of_device.with(Importance::little)});
+                 {fields::mfu.with(Importance::little), fields::exposed_ms.with(Importance::little),
+                  fields::peak_memory_bytes.with(Importance::much),
+                  fields::peak_of_device.with(Importance::little)});
   if (const Field* cost = cost_field_of(plan)) columns.push_back(cost->with(Importance::much));
   columns.push_back(fields::band_in_words);
   return columns;
@@ -184,10 +185,10 @@ Table reasons_table(const TrainingPlan& plan, std::size_t shown) {
         "no reshard: training.reshard_after_forward: false, so that units stay gathered between "
         "the passes";
   if (any_is(checkpoints))
-    table.notes +=
-        std::string(table.notes.empty() ? "" : "; ") +
-        "checkpoints: workload.activation_checkpointing: full, so that blocks keep their input "
-        "alone and run forward again";
+    table.notes += std::string(table.notes.empty() ? "" : "; ") +
+                   "AC: workload.activation_checkpointing: full, so that blocks keep their input "
+                   "alone and run "
+                   "forward again";
   return table;
 }
 
