@@ -22,7 +22,7 @@ struct Beginning {
   Piece piece{};
   std::int64_t begin = 0, whole = 0;
 
-  /// Of the piece, so many elements lie in the whole.
+  /// So many elements of the piece lie in the whole; what is behind them is padding.
   std::int64_t filled() const { return std::clamp<std::int64_t>(whole - begin, 0, piece.count); }
 };
 

@@ -12,7 +12,7 @@ using program::Start;
 
 namespace {
 
-/// Of the parameter that begins there, on all ranks that share it.
+/// The elements of the parameter that begins there, on all ranks that share it.
 std::int64_t whole_elements(const program::Job& job, const Buffer& buffer) {
   if (job.parts.empty() || job.parts[at(buffer.index)].of == nobody) return buffer.elements;
   return job.parts[at(buffer.index)].whole;

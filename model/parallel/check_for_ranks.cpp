@@ -9,7 +9,7 @@
 namespace ddpsim {
 namespace {
 
-/// Of the first rank: collectives are everybody's.
+/// Looks at the first rank's collectives: every rank has them.
 template <typename Look>
 void for_each_collective(const program::Job& job, Look look) {
   for (const program::Task& task : job.programs.front().tasks)

@@ -146,7 +146,6 @@ struct MixedPrecision {
   std::optional<DType> param_dtype;
   std::optional<DType> reduce_dtype;  ///< of reduce-scatters; none: that of whole gradients
 
-  bool is_given() const { return param_dtype || reduce_dtype; }
   bool operator==(const MixedPrecision&) const = default;
 };
 
@@ -203,7 +202,7 @@ struct Training : BucketSettings,
     bucketed.strategy = Strategy::bucketed;
     return bucketed;
   }
-  /// The same passes, and no communication.
+  /// As this, without communication: passes stay what they are.
   Training without_communication() const {
     Training alone = *this;
     alone.passes_cast = casts_parameters();

@@ -72,7 +72,7 @@ struct UserHook {
   std::vector<std::int32_t> layers;  ///< chunks: index into Workload::layers
   std::vector<Bytes> outputs;        ///< chunks: [of `layers`]
 
-  /// Of the noise for one parameter's gradient.
+  /// The seed of the noise for one parameter's gradient.
   std::uint64_t seed_of(std::int32_t parameter) const {
     return seed + 0x9e3779b97f4a7c15U * static_cast<std::uint64_t>(parameter + 1);
   }

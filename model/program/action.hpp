@@ -208,7 +208,7 @@ std::string_view name_of(Collectives collective);
 enum class Reduction : std::uint8_t { none, sum, mean };
 std::string_view name_of(Reduction reduction);
 
-/// Of all ranks of this rank's group in the communicator.
+/// A collective of all ranks of this rank's group in the communicator.
 struct Collective {
   Collectives what = Collectives::all_reduce;
   Reduction reduction = Reduction::none;  ///< of an all-gather: what comes is added up into `to`

@@ -118,12 +118,12 @@ struct Program {
   }
 };
 
-/// Of something that ranks share in equal parts, as many elements as the whole has. A rank's part
-/// begins at its place in its group times the elements of a part; the last parts may be shorter
-/// than that, or empty, and what is behind the end is of no use.
+/// A rank's part of something that ranks share in equal parts. It begins at the rank's place in its
+/// group times the elements of a part; the last parts may be shorter than that, or empty, and what
+/// is behind the end is of no use.
 struct Part {
   std::int16_t of = nobody;  ///< a communicator; nobody: each rank has the whole
-  std::int64_t whole = 0;
+  std::int64_t whole = 0;    ///< elements of all parts together
 
   bool operator==(const Part&) const = default;
 };

@@ -15,7 +15,7 @@ struct Renumbering {
   std::uint32_t slices = 0;                             ///< ranges of operands move on by so many
 };
 
-/// The same in the other job. What is nobody's stays so.
+/// A slice or an action as the other job names it. What is nobody's stays so.
 Slice renumbered(Slice slice, const Renumbering& numbers);
 Action renumbered(Action action, const Renumbering& numbers);
 

@@ -103,7 +103,7 @@ class Refinement {
            });
   }
 
-  /// Of its ranks, each once.
+  /// The colours of the group's ranks, each colour once.
   Colours colours_of(const Group& group, std::size_t communicator) const {
     Colours colours;
     if (peers_[communicator]) {  // all are different: their places are

@@ -437,7 +437,7 @@ class Engine {
   RankClasses classes_;
   Flights flights_;
   std::vector<Rank> ranks_;
-  /// Of senders and receivers: (communicator, (sender, receiver)).
+  /// Messages under way, by (communicator, (sender, receiver)).
   std::map<std::pair<std::int16_t, std::pair<std::uint32_t, std::uint32_t>>, std::uint32_t> pairs_;
   EventQueue<Event> queue_;
   std::uint64_t events_ = 0;

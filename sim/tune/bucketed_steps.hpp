@@ -50,7 +50,7 @@ class BucketedSteps {
   /// The step with any buckets, as in Training::buckets. Buckets that are not contiguous in arrival
   /// order take a hundred times as long: they go through build_job and simulate.
   Duration of(const std::vector<std::vector<int>>& buckets);
-  /// Of the step that was asked for last: the wait for its batches (StepMetrics::input_wait).
+  /// How long the step that was asked for last waits for its batches (StepMetrics::input_wait).
   Duration input_wait() const { return input_wait_; }
 
   /// What a bucketing costs at least: the same step with nothing slowing anything and one launch in

@@ -43,7 +43,7 @@ std::size_t smallest_buckets(const std::vector<Choice>& candidates, Duration lon
   return chosen;
 }
 
-/// Of those that are as good as the best one of the fewest buckets that pays, if one does.
+/// Among those as good as the best, the one of the fewest buckets that pays, if one does.
 template <typename Pays>
 std::size_t least_regret(const std::vector<Choice>& candidates, const std::vector<double>& regrets,
                          const Pays& pays) {

@@ -22,7 +22,7 @@ struct OtherThanMeasured {
 /// Throws InputError where a row's keys do not go with the file.
 std::vector<OtherThanMeasured> other_than_measured(const Scenario& scenario);
 
-/// The same of the scenarios of all its measured rows, which are predicted from the fitted ones.
+/// In what the scenarios of all its measured rows differ, which are predicted from the fitted ones.
 /// Each row, also a fitted one, is read with `settings` and with its own keys.
 std::vector<OtherThanMeasured> rows_other_than_measured(const Scenario& scenario,
                                                         const std::vector<FittedRows>& fitted,

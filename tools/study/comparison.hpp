@@ -48,10 +48,11 @@ struct Comparison {
   /// The results point into this object and must not outlive it.
   std::vector<Result> results() const;
   std::vector<NamedStep> named() const;
+  /// What the step would be: `none`, or `none_of_part`.
+  const StepMetrics& without_communication(const Step& of) const;
 
  private:
   Step step(Strategy strategy) const;
-  const StepMetrics& without_communication(const Step& of) const;
 };
 
 }  // namespace ddpsim

@@ -85,10 +85,11 @@ struct Knowledge {
   /// That strength; 1 where no row was fitted.
   double interference = 1;
 };
-/// Of a fit to rows that were measured of something else (carried_fit.hpp) no accuracy is known.
+/// Without an accuracy where the fit is to rows that were measured of something else
+/// (carried_fit.hpp).
 Knowledge knowledge_of(const Scenario& scenario, const CalibratedModel& priced);
 
-/// The same of steps under one strategy: without an accuracy where no step under it was measured.
+/// What is known of steps under one strategy: no accuracy where no step under it was measured.
 Knowledge knowledge_about(Knowledge of_all, Strategy strategy);
 
 /// Two sentences: "Predictions of this kind were 1.8 % off in the median (9 in 10 within 4.6 %) on

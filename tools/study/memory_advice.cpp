@@ -37,7 +37,7 @@ std::vector<Strategy> those_that_train(const Scenario& scenario) {
   return strategies.empty() ? scenario.compare : strategies;
 }
 
-/// Of the one of these that takes the least.
+/// The memory under the strategy that takes the least.
 StepMemory least_memory(const Scenario& scenario) {
   const StepWorks works(scenario.workload, scenario.cluster, scenario.optimizer);
   std::optional<StepMemory> least;

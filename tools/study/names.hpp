@@ -16,7 +16,7 @@ std::string enumerated(const std::vector<std::string>& names);
 /// "rank 5", "a rank of node 3": one of those that are this exception.
 std::string name_of_one(const RankException& exception);
 
-/// The same of each of so many ranks that were measured, "" for one that is no exception.
+/// The name of each of so many ranks that were measured, "" for one that is no exception.
 std::vector<std::string> names_of_real_ranks(const Cluster& cluster, std::size_t ranks);
 
 /// What to call each rank of a step's timeline where some are exceptions: "rank 5", "a rank of node

@@ -21,7 +21,7 @@ ShownMemory shown(const MemoryPoint& point) {
        bytes[Holds::working]}};
 }
 
-/// Of each instant the highest, and what is there in the end.
+/// For each instant the highest point, and behind it what is there in the end.
 std::vector<ShownMemory> by_instant(const std::vector<MemoryPoint>& all) {
   std::vector<ShownMemory> points;
   ShownMemory last;

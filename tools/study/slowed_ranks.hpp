@@ -44,7 +44,7 @@ class Waits {
   std::map<std::string, Duration> waited_;
 };
 
-/// Of a predicted step; nothing without exceptions or without buckets.
+/// The rank that a predicted step waits for; nothing without exceptions or without buckets.
 std::optional<LateRank> late_rank(const Scenario& scenario, const Step& step);
 
 }  // namespace ddpsim

@@ -49,7 +49,8 @@ Fact dtype_fact(const Workload& workload) {
   return plain_fact("dtype", enumerated({types.begin(), types.end()}));
 }
 
-/// Of forward and backward: what else of a model may be set, such as the side of its pictures.
+/// The work of forward and backward, which tells what else of a model was set, such as the side of
+/// its pictures.
 Fact work_fact(const Workload& workload) {
   double flops = 0, bytes = 0;
   for (const Layer& layer : workload.layers)

@@ -77,7 +77,7 @@ class Buffers {
 
   /// The memory that a buffer of the job's own lies in.
   BufferId root(BufferId buffer) const { return roots_[buffer]; }
-  /// The same where it comes and goes with its use; no_buffer: it does not.
+  /// The memory it lies in, if that comes and goes with its use; no_buffer: it stays.
   BufferId used_root(BufferId buffer) const { return used_roots_[buffer]; }
   /// What comes and goes in its place.
   BufferId held(BufferId root) const { return in_place_of_[root]; }

@@ -465,8 +465,7 @@ class Fsdp : public StrategyTasks {
     const bool adds = writer.micro_batch > 0 && unit.partial.count > 0;
     const Slice result = adds ? unit.partial : unit.gradient;
     const Slice received = unit.received.empty() ? result : unit.received;
-    // Without mp_policy a mean is that of the collective, of fp16 too.
-    const bool divides = unit.sent == DType::fp16 && step.training.mp_policy.is_given();
+    const bool divides = unit.sent == DType::fp16;
     const Divisors divisors = divides ? divisors_for(writer.device.ranks) : Divisors{};
     const std::int32_t packed = writer.last_kernel;
     last_scattered_ = packed;

@@ -39,7 +39,7 @@ class StepBuffers {
     shard_gradients_[at(parameter)] = where;
   }
   DType type(std::int32_t parameter) const { return type_of(parameter); }
-  /// Of the rank's part and of what the optimizer keeps for it.
+  /// The type of the rank's part and of what the optimizer keeps for it.
   DType kept_type(std::int32_t parameter) const { return works_.kept_as[at(parameter)]; }
   std::int64_t elements(std::int32_t parameter) const { return elements_of(parameter); }
 

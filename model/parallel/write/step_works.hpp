@@ -81,7 +81,7 @@ struct StepWorks : WorkloadGradients {
   std::shared_ptr<const StepWorks> cast;  ///< of Workload::cast
 
  private:
-  /// Of the passes of one network, and of updates of another with the same parameters.
+  /// What passes of one network consist of, and updates of another with the same parameters.
   StepWorks(const Workload& passes, const Workload& kept, const Cluster& cluster,
             Optimizer optimizer);
 };

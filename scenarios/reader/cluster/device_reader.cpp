@@ -258,7 +258,7 @@ static std::optional<bool> said_of(const Yaml& given, std::string_view key) {
   return std::nullopt;
 }
 
-/// The same of a device of the catalogue; none for other names.
+/// What a device of the catalogue says of the key; none for other names.
 static std::optional<bool> said_of(const std::string& name, std::string_view key) {
   const std::vector<std::string> names = catalogue_names(device_entries);
   if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;

@@ -41,7 +41,7 @@ bool are_of_rows(const Scenario& scenario, const std::vector<Setting>& settings)
          });
 }
 
-/// Of a shortest step that waits for its batches: no strategy makes it shorter.
+/// Says of a shortest step that waits for its batches that no strategy makes it shorter.
 std::string waiting_text(const Comparison& run, const Result& best) {
   const StepMetrics& metrics = best.step->metrics;
   std::vector<std::string> alike;
@@ -90,7 +90,7 @@ std::string run_verdict(const Comparison& run) {
   const auto is_unfit = [&](const Result& result) {
     return outcome_of(run.scenario, result).fits == std::optional(false);
   };
-  // Of steps that wait for their batches, and so take as long, the one that waits longest.
+  // Steps that wait for their batches take as long: the one that waits longest is named.
   const auto key = [](const Result& result, bool unfit) {
     return std::tuple(unfit, result.step->metrics.step, result.step->metrics.working());
   };

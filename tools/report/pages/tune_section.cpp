@@ -143,8 +143,9 @@ ReportSection tune_section(const Scenario& scenario, const Tuning& tuning,
   section.add_notes(notes);
   if (auto picture = why_picture(scenario, steps)) {
     section.page.add(std::move(*picture));
-    section.folded.emplace_back("What exposes each bucket in figures",
-                                exposed_page(scenario, steps, &tuned.none.metrics));
+    section.folded.emplace_back(
+        "What exposes each bucket in figures",
+        exposed_page(scenario, steps, [&](const Step&) { return &tuned.none.metrics; }));
   }
   return section;
 }

@@ -41,8 +41,9 @@ ReportSection validate_section(const Validation& validation) {
   section.add_notes(validation_notes(validation));
   if (auto picture = why_picture(validation.scenario, steps)) {
     section.page.add(std::move(*picture));
-    section.folded.emplace_back("What exposes each bucket in figures",
-                                exposed_page(validation.scenario, steps, nullptr));
+    section.folded.emplace_back(
+        "What exposes each bucket in figures",
+        exposed_page(validation.scenario, steps, [](const Step&) { return nullptr; }));
   }
   return section;
 }

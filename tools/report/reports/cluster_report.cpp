@@ -125,7 +125,7 @@ constexpr std::string_view one_nic_taken =
     "to take as many multiprocessors from kernels as over 1 NIC a node (inter_node.nics is not "
     "given)";
 
-/// Of interference that was fitted to an overlap row over NICs, by its strength.
+/// Says how strong interference is that was fitted to an overlap row over NICs.
 std::string fitted_interference(const Cluster& cluster, double strength) {
   if (crosses_host(cluster))
     return fmt::format(

@@ -8,7 +8,7 @@
 
 namespace ddpsim {
 
-/// Of the link between nodes, where there is one node.
+/// The note on a link between nodes where there is one node.
 inline constexpr const char* no_network_note = "inter_node has no effect: there is one node";
 
 /// A sentence on each of `settings` of the cluster's links that changes nothing, or less than one

@@ -11,7 +11,7 @@ namespace ddpsim {
 /// there are none. NICs that change nothing are left out.
 std::string exceptions_text(const CalibratedCluster& cluster);
 
-/// Of these what computes otherwise, and the NICs that set the pace of the network.
+/// The exceptions that compute otherwise, and the NICs that set the pace of the network.
 std::string slow_ranks_text(const CalibratedCluster& cluster);
 std::string slow_nics_text(const CalibratedCluster& cluster);
 

@@ -95,7 +95,7 @@ Table buckets_table(const Scenario& scenario, const Step& step) {
 
 namespace {
 
-/// Of rank 0, in the order in which its host issues them.
+/// The tasks of a rank that are listed, in the order in which its host issues them.
 std::vector<std::uint32_t> shown_tasks(const RankOfJob& rank) {
   std::vector<std::uint32_t> shown;
   for (std::uint32_t i = 0; i < rank.program.tasks.size(); ++i)

@@ -15,7 +15,7 @@ double communication_share(Duration step, Duration none);
 /// What a step amounts to: throughput, MFU, scaling, cost. Every field of fields::of_throughput, in
 /// that order; what is not known has no value.
 Record throughput_record(const Scenario& scenario, const Result& result);
-/// Of steps that take as long as `step`.
+/// What steps that take as long as `step` amount to.
 Record throughput_record(const Scenario& scenario, const Result& result, Duration step);
 
 /// Makes the column of what fits stay on any page where a row of the table does not fit.

@@ -232,7 +232,7 @@ bool has_later_collectives(const Step& step) {
 }
 
 Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
-                  const StepMetrics* none) {
+                  const WithoutCommunication& without) {
   const bool several = std::ranges::any_of(
       steps, [](const NamedStep& named) { return has_later_collectives(*named.step); });
   const bool copied = std::ranges::any_of(steps, [](const NamedStep& named) {
@@ -240,9 +240,10 @@ Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
     return std::ranges::any_of(rank.program.tasks,
                                [&](const program::Task& task) { return rank.moves(task); });
   });
-  const bool shared = none != nullptr && std::ranges::any_of(steps, [&](const NamedStep& named) {
-                        return saved_by_sharing(*named.step, *none).has_value();
-                      });
+  const bool shared = std::ranges::any_of(steps, [&](const NamedStep& named) {
+    const StepMetrics* none = without(*named.step);
+    return none != nullptr && saved_by_sharing(*named.step, *none).has_value();
+  });
   std::string text =
       "why (ms): an all-reduce is exposed while it runs and the compute stream has nothing to do\n"
       "  gradients     ready so late that the all-reduce would be exposed even if it began at "
@@ -279,14 +280,15 @@ Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
   text += "copies, hooks, and what earlier micro-batches and broadcasts wait for come on top.\n";
   Page page;
   page.add(Paragraph{std::move(text)});
-  for (const NamedStep& named : steps) add_buckets(page, scenario, named, none);
+  for (const NamedStep& named : steps) add_buckets(page, scenario, named, without(*named.step));
   return page;
 }
 
 Page why_page(const Comparison& comparison, const std::vector<StepLoss>& losses) {
   Page page;
   page.add(loss_table(comparison, losses));
-  page.add(exposed_page(comparison.scenario, comparison.named(), &comparison.none.metrics));
+  page.add(exposed_page(comparison.scenario, comparison.named(),
+                        [&](const Step& step) { return &comparison.without_communication(step); }));
   page.add(changes_table(comparison));
   return page;
 }
@@ -304,7 +306,7 @@ std::vector<Record> why_records(const Comparison& comparison, const std::vector<
       changes.emplace_back(Record()
                                .add(fields::change, name_of(each.change))
                                .add(fields::changed_step_ms, in_ms(each.step)));
-    const Duration longer = exposed(step.metrics, comparison.none.metrics);
+    const Duration longer = exposed(step.metrics, comparison.without_communication(step));
     all.emplace_back(loss_record(losses[s]))
         .add(fields::exposed_in_buckets_ms, in_ms(sum_of(buckets)))
         .add(fields::exposed_elsewhere_ms, in_ms(longer - sum_of(buckets)))

@@ -1,15 +1,20 @@
 #pragma once
 
+#include <functional>
+
 #include "sim/predict/loss.hpp"
 #include "tools/report/writers/page.hpp"
 #include "tools/study/comparison.hpp"
 
 namespace ddpsim {
 
+/// What a step would be without communication; null: not known.
+using WithoutCommunication = std::function<const StepMetrics*(const Step&)>;
+
 /// For people: of every step the buckets that are exposed, the largest first, with what held them
-/// up. `none`: the same step without communication; null: not known.
+/// up.
 Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
-                  const StepMetrics* none);
+                  const WithoutCommunication& without);
 
 /// What every strategy loses, exposed_page of each, and the steps under each change of
 /// sim/predict/what_if.hpp. `losses`: [strategy compared].
