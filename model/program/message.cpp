@@ -26,6 +26,8 @@ std::string_view name_of(Message message) {
       return "will sync";
     case Message::parameters:
       return "parameters";
+    case Message::norm:
+      return "norm of gradients";
     case Message::sparse_shape:
       return "sparse shape";
     case Message::sparse_indices:

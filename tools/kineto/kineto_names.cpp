@@ -79,6 +79,7 @@ TypeName message_type(const Scenario& scenario, const program::Job& job,
   switch (message) {
     case Message::buffers:
     case Message::own:
+    case Message::norm:
       return type_name(DType::fp32);
     case Message::gradients:
     case Message::parameters:

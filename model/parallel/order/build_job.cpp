@@ -201,6 +201,7 @@ class Step {
           step_.shards == 1 ? step_.writer.number_of(kernels[k]) : of_shard(kernels[k]);
       step_.writer.kernel_task(Operation::optimizer, work, update(k),
                                {.kernel = static_cast<std::int32_t>(k)});
+      if (k == 0 && step_.works.clips_gradients) strategy_.norm_found(step_);
     }
   }
 

@@ -30,6 +30,7 @@ program::Purpose purpose_of(Message message) {
     case Message::early_end:
     case Message::buffer_source:
     case Message::will_sync:
+    case Message::norm:
       return program::Purpose::note;
   }
   return program::Purpose::gradients;
@@ -383,8 +384,10 @@ program::Slice StepWriter::note(std::int32_t task, Bytes size) {
   return memory.bytes("note", task, Holds::note, size, Life::step, Start::zeros);
 }
 
-std::int32_t StepWriter::announce(Operation operation, Message message, Bytes size) {
+std::int32_t StepWriter::announce(Operation operation, Message message, Bytes size,
+                                  std::int32_t group) {
   Sending sending;
+  sending.work.group = group;
   sending.work.operation = operation;
   sending.work.message = message;
   sending.work.payload = size;

@@ -128,9 +128,9 @@ class StepWriter {
   /// it has sent any.
   void host_waits_for_collective(std::int32_t result, std::int32_t bucket);
 
-  /// A collective of DDP's own, over memory that nobody looks at; returns the task that has its
-  /// result.
-  std::int32_t announce(Operation operation, Message message, Bytes size);
+  /// A collective of DDP's or fsdp's own, among so many ranks (0: all), over memory that nobody
+  /// looks at; returns the task that has its result.
+  std::int32_t announce(Operation operation, Message message, Bytes size, std::int32_t group = 0);
   /// The host stands still until a task has ended, and what was enqueued before (a blocking copy to
   /// the host).
   void host_reads(std::int32_t task);
