@@ -302,6 +302,7 @@ WorkCost CostModel::collective_cost(const Work& work, GroupLaws& groups) const {
   cost.filling = priced.filling;
   cost.choice = priced.choice;
   cost.beside = interference.beside(priced, work.payload);
+  cost.links = links_of(work);
   return cost;
 }
 
@@ -330,6 +331,17 @@ std::optional<CalibratedCluster> CostModel::across_nodes(std::int32_t group,
   across.inter_node.bandwidth.bytes_per_second *= share;
   across.inter_node.nccl_bandwidth.bytes_per_second *= share * slower;
   return across;
+}
+
+/// A group of neighbours on one node fills that node's links alone, and one of a rank on each node
+/// the network alone.
+FilledLinks CostModel::links_of(const Work& work) const {
+  if (work.group == 0 || ranks_per_node == ranks || !cluster_.ranks_per_node.equal())
+    return FilledLinks::all;
+  if (work.stride >= ranks_per_node && work.stride % ranks_per_node == 0 && ranks_per_node > 1)
+    return FilledLinks::between;
+  const bool is_inside = work.stride == 1 && ranks_per_node % work.group == 0;
+  return is_inside ? FilledLinks::inside : FilledLinks::all;
 }
 
 /// The price of a collective among all ranks, or among a group of ranks: within one node if the

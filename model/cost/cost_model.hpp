@@ -89,6 +89,7 @@ class CostModel {
   WorkCost collective_cost(const Work& work, GroupLaws& groups) const;
   WorkCost host_only(const Work& work) const;
   CollectiveCost among(const Work& work, GroupLaws& groups) const;
+  FilledLinks links_of(const Work& work) const;
   std::optional<CalibratedCluster> across_nodes(std::int32_t group, std::int32_t stride) const;
   void renew_laws();
   void scale_passes(const std::vector<Work>& works, const Passes& passes, Costs& costs) const;

@@ -8,6 +8,16 @@
 namespace ddpsim {
 
 /// How long a piece of work takes, on one rank, while nothing else runs.
+/// The links that a collective fills, inside nodes and between them: collectives that fill none in
+/// common do not slow each other.
+enum class FilledLinks : std::uint8_t { none = 0, inside = 1, between = 2, all = 3 };
+constexpr FilledLinks both(FilledLinks one, FilledLinks other) {
+  return static_cast<FilledLinks>(static_cast<int>(one) | static_cast<int>(other));
+}
+constexpr bool share(FilledLinks one, FilledLinks other) {
+  return (static_cast<int>(one) & static_cast<int>(other)) != 0;
+}
+
 struct WorkCost {
   Duration host{};          ///< to enqueue it (all launches), or to run it if it is the host's own
   Duration first_launch{};  ///< the part of `host` after which the first launch is enqueued
@@ -20,7 +30,8 @@ struct WorkCost {
   float launch_rate = 0;      ///< kernels: launches per second of `work`
   Interference beside;        ///< collectives: how it and the kernels beside it slow each other
   CollectiveChoice choice{};  ///< collectives: how it runs, and what bounds it
-  Duration take_up{};         ///< from being enqueued to being taken up by an idle stream
+  FilledLinks links = FilledLinks::all;
+  Duration take_up{};  ///< from being enqueued to being taken up by an idle stream
 };
 
 /// How long a job's work takes: an entry for each piece.

@@ -25,6 +25,7 @@ void Flights::arrive(std::uint32_t meeting, std::uint32_t serial, Member member,
   flight.arrived.push_back(member);
   flight.work = std::max(flight.work, cost.work);
   flight.latency_time = std::max(flight.latency_time, cost.latency);
+  flight.links = both(flight.links, cost.links);
   flight.beside_compute =
       std::max(flight.beside_compute, static_cast<double>(cost.beside.communication));
   standing_[member.rank].push_back({number, &cost});
@@ -117,16 +118,16 @@ void Flights::settle(Instant now) {
 double Flights::transfers_slowed(const Flight& flight) const {
   double slowest = 1;
   for (const Member& member : flight.arrived) {
-    slowest = std::max(slowest, slowed_at(standing_[member.rank]));
+    slowest = std::max(slowest, slowed_at(standing_[member.rank], flight.links));
     if (meetings_.size() == 1) break;  // all have the same
   }
   return slowest;
 }
 
-/// How many times longer transfers take on the links of a rank, so that those it stands at together
-/// fill them and move no more: each fills them for the part of its time that is transfer, and these
-/// parts must not be more than the whole. 1: they fit as they are.
-double Flights::slowed_at(const std::vector<Standing>& standing) const {
+/// How many times longer transfers take on these links of a rank, so that those it stands at
+/// together fill them and move no more: each fills them for the part of its time that is transfer,
+/// and these parts must not be more than the whole. 1: they fit as they are.
+double Flights::slowed_at(const std::vector<Standing>& standing, FilledLinks links) const {
   // The filled parts fall with s and are convex in s, so steps from below never overshoot.
   double s = 1;
   for (int step = 0; step < most_newton_steps; ++step) {
@@ -134,7 +135,7 @@ double Flights::slowed_at(const std::vector<Standing>& standing) const {
     for (const Standing& each : standing) {
       const Flight& flight = flights_[each.flight];
       const double transfer = 1 - flight.latency, time = flight.latency + transfer * s;
-      if (!flight.transferring || transfer <= 0) continue;
+      if (!flight.transferring || transfer <= 0 || !share(flight.links, links)) continue;
       filled += transfer / time;
       slope -= transfer * transfer / (time * time);
     }
@@ -160,6 +161,7 @@ std::uint32_t Flights::flight_of(std::uint32_t meeting, std::uint32_t serial) {
   flight.meeting = meeting;
   flight.serial = serial;
   flight.work = flight.latency_time = Duration::zero();
+  flight.links = FilledLinks::none;
   flight.beside_compute = 1;
   meetings_[meeting].flights.push_back(number);
   return number;

@@ -60,11 +60,12 @@ class Flights {
   struct Flight {
     std::uint32_t meeting = 0, serial = 0;
     std::vector<Member> arrived;
-    Duration work{}, latency_time{};  // the most of those that have arrived
-    bool transferring = false;        // all have
-    bool fresh = false;               // at this instant
-    double beside_compute = 1;        // its slowdown while any member computes
-    double latency = 0;               // the share of its work that no other flight slows
+    Duration work{}, latency_time{};        // the most of those that have arrived
+    FilledLinks links = FilledLinks::none;  // of all of them
+    bool transferring = false;              // all have
+    bool fresh = false;                     // at this instant
+    double beside_compute = 1;              // its slowdown while any member computes
+    double latency = 0;                     // the share of its work that no other flight slows
     Activity transfer;
     Instant ends{};  // if nothing changes
   };
@@ -74,7 +75,7 @@ class Flights {
     const WorkCost* cost = nullptr;
   };
 
-  double slowed_at(const std::vector<Standing>& standing) const;
+  double slowed_at(const std::vector<Standing>& standing, FilledLinks links) const;
   std::uint32_t flight_of(std::uint32_t meeting, std::uint32_t serial);
   void begin(Flight& flight, std::uint32_t number, Instant now);
   void end(std::uint32_t number);

@@ -19,7 +19,7 @@ struct FittedRow {
         model(calibration.model),
         planned(std::make_shared<const PlannedStep>(plan_step(model.works, training))) {}
 
-  const MeasuredRow* row;
+  const MeasuredRow* row = nullptr;
   const Training& training;
   const StepModel& model;
   std::shared_ptr<const PlannedStep> planned;
@@ -216,6 +216,21 @@ void fit_compute(const FittedRow& row, Fit& fit) {
         name_of(row.row->strategy), factor));
 }
 
+/// The passes that the row may give hold communication, and its optimizer a part of the update.
+void fit_whole_step(const FittedRow& row, Fit& fit) {
+  MeasuredRow step_alone = *row.row;
+  step_alone.times = {};
+  FittedRow alone = row;
+  alone.row = &step_alone;
+  fit_compute(alone, fit);
+  const MeasuredTimes& times = row.row->times;
+  if (times.forward || times.backward || times.optimizer)
+    fit.notes.push_back(fmt::format(
+        "of the {} row the step alone is fitted: its forward and backward hold gathers, and its "
+        "optimizer updates a part",
+        name_of(row.row->strategy)));
+}
+
 void fit_interference(const FittedRow& row, Fit& fit) {
   constexpr double most = 8, odd_strength = 2.5;
   const auto step = [&](double strength) {
@@ -253,12 +268,14 @@ Fit fit(std::span<const CalibrationRow> rows) {
   const std::optional<FittedRow> calls = first(rows, Fits::computation_and_calls);
   const bool rest_is_known = calls && !alone && gives_passes(*calls);
   if (calls && calls->row->communication && !rest_is_known) fit_call_overhead(*calls, fit);
-  if (const auto row = alone ? alone : calls ? calls : first(rows, Fits::whole_step)) {
+  const std::optional<FittedRow> whole = first(rows, Fits::whole_step);
+  if (!alone && !calls && whole) fit_whole_step(*whole, fit);
+  if (const auto& row = alone ? alone : calls) {
     meet_times(*row, fit);
     if (!gives_passes(*row)) {
       fit_compute(*row, fit);
     } else {
-      if (!alone && calls) fit_rest_of_step(*calls, fit);
+      if (!alone) fit_rest_of_step(*calls, fit);
       note_odd_passes(*row, fit);
     }
   }

@@ -175,6 +175,25 @@ TEST_CASE("real ranks run a sharded step as it is predicted", "[tools][fsdp]") {
   CHECK(measured.at("step_ms") > 0);
 }
 
+TEST_CASE("replicas have groups of their own in traces, and two nodes' links at a time",
+          "[tools][fsdp]") {
+  const Scratch scratch;
+  const std::string file = scratch
+                               .write("hsdp.yaml",
+                                      "workload: {model: gpt2-xl, batch: 4, sequence: 1024}\n"
+                                      "cluster: {system: dgx-h100, nodes: 2, interference: none}\n"
+                                      "training: {strategy: fsdp, replicate: 2}\n"
+                                      "compare: [none, fsdp]\n")
+                               .string();
+  const std::string trace = scratch.path("trace.json").string();
+  const Outcome outcome = ddpsim({"run", file, "--trace", trace});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const std::string text = content_of(trace);
+  CHECK_THAT(text, Contains("\"[0, 8]\"") && Contains("\"[0, 1, 2, 3, 4, 5, 6, 7]\""));
+  CHECK_THAT(outcome.out, Contains(", with the passes and the part of the update of fsdp "));
+}
+
 TEST_CASE("published sharded steps are met by the laws, and better with one row known",
           "[tools][fsdp][score]") {
   std::vector<std::string> words{"score", "--quiet", "--json", "-"};

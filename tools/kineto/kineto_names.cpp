@@ -306,6 +306,7 @@ CollectiveName collective_name(const Scenario& scenario, const program::Job& job
   named.name = words.name;
   named.dtype = type.dtype;
   named.ranks = work.group > 0 ? work.group : static_cast<int>(job.ranks());
+  named.stride = work.stride;
   named.elements_in = named.elements_out = work.payload.count / type.bytes;
   if (work.operation == Operation::all_gather) named.elements_out *= named.ranks;
   if (work.operation == Operation::reduce_scatter) named.elements_out /= named.ranks;

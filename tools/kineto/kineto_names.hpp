@@ -39,7 +39,7 @@ struct CollectiveName {
   std::string kernel;  ///< "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)"
   std::string dtype;   ///< "Float"
   std::int64_t elements_in = 0, elements_out = 0;
-  int ranks = 1;
+  int ranks = 1, stride = 1;  ///< of its group: from one rank to the next
 };
 CollectiveName collective_name(const Scenario& scenario, const program::Job& job,
                                const program::Task& task, const CollectiveChoice& choice);

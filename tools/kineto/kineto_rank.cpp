@@ -8,13 +8,19 @@ namespace ddpsim {
 namespace {
 
 /// "[0, 1]", of many the first ones and the last, as the profiler writes them.
-std::string rank_list(int first, int count) {
+std::string rank_list(int first, int count, int stride) {
   constexpr int most = 30;
   std::string text;
   for (int i = 0; i < std::min(count, most); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", first + i);
-  if (count > most) text += fmt::format(", ..., {}", first + count - 1);
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", first + i * stride);
+  if (count > most) text += fmt::format(", ..., {}", first + (count - 1) * stride);
   return "[" + text + "]";
+}
+
+/// The ranks with which this one is in the group of such a collective.
+std::string group_of(int rank, const CollectiveName& named) {
+  const int all = named.ranks * named.stride;
+  return rank_list(rank / all * all + rank % named.stride, named.ranks, named.stride);
 }
 
 }  // namespace
@@ -42,7 +48,7 @@ TraceArguments TracedStep::message(const CollectiveName& named) const {
       .add("Out split size", "[]")
       .add(kineto::group_name, "0")
       .add("Process Group Description", "default_pg")
-      .add("Process Group Ranks", rank_list(where.rank / named.ranks * named.ranks, named.ranks));
+      .add("Process Group Ranks", group_of(where.rank, named));
 }
 
 void write_rank(TraceEvents& events, const TracedStep& step, std::int64_t& correlation) {

@@ -142,8 +142,9 @@ std::string memory_advice(const std::string& file, const Settings& set) {
       names_of(those_that_train(scenario)), in_gib(device), in_gib(memory.peak), in_gib(held));
   if (there[Holds::activation] > Bytes{})
     text += fmt::format(
-        " and {:.4g} activations (checkpoints keep fewer: in a model that `ddpsim describe` "
-        "captures)",
+        " and {:.4g} activations (checkpoints keep fewer: workload.activation_checkpointing, or in "
+        "a "
+        "model that `ddpsim describe` captures)",
         in_gib(there[Holds::activation]));
   return text + (ways.empty() ? "; with these strategies no smaller batch, no optimizer and "
                                 "no device of the catalogue fits"

@@ -2,6 +2,7 @@
 // several communicators.
 #include <catch2/catch.hpp>
 
+#include "sim/engine/flights.hpp"
 #include "sim/engine/simulate.hpp"
 #include "tests/sim/predict/fixtures.hpp"
 
@@ -156,4 +157,23 @@ TEST_CASE("copies to and from a device run beside kernels, one in each direction
   CHECK(end(timeline, 2) == 10ms);
   CHECK(start(timeline, 3) == 3ms);
   CHECK(end(timeline, 3) == 6ms);
+}
+TEST_CASE("collectives that fill no link in common do not slow each other", "[sim][flights]") {
+  const auto ends = [](FilledLinks one, FilledLinks other) {
+    Flights flights(2);
+    const std::uint32_t first = flights.add_meeting({0, 1}), second = flights.add_meeting({0, 1});
+    WorkCost costs[2];
+    costs[0].work = costs[1].work = std::chrono::milliseconds{1};
+    costs[0].links = one;
+    costs[1].links = other;
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      flights.arrive(first, 0, {rank, 0}, costs[0], Instant{});
+      flights.arrive(second, 0, {rank, 1}, costs[1], Instant{});
+    }
+    flights.settle(Instant{});
+    return in_ms(flights.next().time_since_epoch());
+  };
+  CHECK(ends(FilledLinks::inside, FilledLinks::between) == Approx(1));
+  CHECK(ends(FilledLinks::inside, FilledLinks::inside) == Approx(2));
+  CHECK(ends(FilledLinks::between, FilledLinks::all) == Approx(2));
 }

@@ -82,6 +82,21 @@ TEST_CASE("a row is fitted if its strategy is said to fit something, and only th
   }
 }
 
+TEST_CASE("of a sharded row the step alone is fitted, whatever passes it gives",
+          "[sim][calibrate]") {
+  const StepModel law = transformer();
+  MeasuredRow row = measured(law, truth_of(1.4, 0us, 1), Strategy::fsdp);
+  const Fit plain = fitted(law, {row});
+  CHECK(plain.passes.forward == within_a_percent(1.4));
+  row.times.forward = row.times.backward = row.times.optimizer = row.step / 3;
+  const Fit given = fitted(law, {row});
+  CHECK(given.passes.forward == plain.passes.forward);
+  CHECK(given.passes.backward == plain.passes.backward);
+  CHECK(given.passes.optimizer == 1);
+  REQUIRE(given.notes.size() == 1);
+  CHECK_THAT(given.notes.front(), Catch::Contains("of the fsdp row the step alone is fitted"));
+}
+
 TEST_CASE("what was fitted predicts the rows it was fitted to", "[sim][calibrate]") {
   const StepModel law = transformer();
   const Fit truth = truth_of(1.3, 80us, 1.5);

@@ -84,6 +84,16 @@ std::string wait_in_none(const Result& result) {
   return waits;
 }
 
+/// Where another step stands for one without communication: what fsdp's passes and its part of the
+/// update take.
+std::string other_none_text(const std::vector<Result>& results) {
+  for (const Result& result : results)
+    if (result.none != results.front().none)
+      return fmt::format(", with the passes and the part of the update of {} {:.2f} ms",
+                         strategy_label(result.step->training), in_ms(result.none->step));
+  return "";
+}
+
 /// What exposed communication is. A step is exposed by what it works for longer.
 std::string exposed_text(const std::vector<Result>& results) {
   const bool input = std::ranges::any_of(results, [](const Result& result) {
@@ -226,13 +236,14 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results,
     table.add(record);
   }
   page.add(std::move(table));
-  page.add(Paragraph{fmt::format(
-      "A step without communication takes {:.2f} ms{}. {}; {}.\n{}",
-      in_ms(results.front().none->step), wait_in_none(results.front()), exposed_text(results),
-      scenario.cluster.ranks() > 1
-          ? "speedup is how many times as fast as naive it is"
-          : "one rank averages with nobody: there is no speedup over naive",
-      memory_text(scenario, results))});
+  page.add(
+      Paragraph{fmt::format("A step without communication takes {:.2f} ms{}{}. {}; {}.\n{}",
+                            in_ms(results.front().none->step), wait_in_none(results.front()),
+                            other_none_text(results), exposed_text(results),
+                            scenario.cluster.ranks() > 1
+                                ? "speedup is how many times as fast as naive it is"
+                                : "one rank averages with nobody: there is no speedup over naive",
+                            memory_text(scenario, results))});
   page.add(throughput_table(scenario, results));
   page.add(Drawing{[steps](PageWidth width) { return timeline_chart(steps, width); }});
   return page;

@@ -167,7 +167,7 @@ Record row_record(const VariedRun& varied, std::size_t place, const VariedRun& f
                        varied.run.none.metrics.working(), least_step(varied.run.scenario),
                        lasts - metrics.step))
       .add(fields::exposed_ms,
-           in_ms(exposed(metrics, varied.run.none.metrics) + lasts - metrics.step))
+           in_ms(exposed(metrics, varied.run.without_communication(step)) + lasts - metrics.step))
       .add(fields::communication_ms, in_ms(metrics.communication))
       .add(fields::collectives, metrics.collectives)
       .add(fields::wire_bytes, step.job().ranks() > 1 ? metrics.wire.count : 0)
