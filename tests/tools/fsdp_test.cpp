@@ -181,7 +181,7 @@ TEST_CASE("replicas have groups of their own in traces, and two nodes' links at 
   const std::string file = scratch
                                .write("hsdp.yaml",
                                       "workload: {model: gpt2-xl, batch: 4, sequence: 1024}\n"
-                                      "cluster: {system: dgx-h100, nodes: 2, interference: none}\n"
+                                      "cluster: {system: dgx-h100, nodes: 2}\n"
                                       "training: {strategy: fsdp, replicate: 2}\n"
                                       "compare: [none, fsdp]\n")
                                .string();

@@ -80,6 +80,8 @@ Value<int> checkpoints_value() {
           [read = number.read](const Yaml& given) {
             if (given.is_word("none")) return 0;
             if (given.is_word("full")) return 1;
+            if (!given.is_scalar() || !parse_integer(given.scalar()))
+              given.fail("expected none, full, or a number such as 2, for every second block");
             return static_cast<int>(read(given));
           },
           {}};
@@ -415,6 +417,10 @@ void read_workload(const Yaml& given, Scenario& scenario) {
       given_there->fail(
           "activation_checkpointing is modelled for blocks of the families cs336, llama, gpt2, "
           "bert, mixtral and vit: leave it out");
+    if (blocks && draft.size.checkpointed > blocks->layers)
+      map.find("activation_checkpointing")
+          ->fail(
+              fmt::format("expected at most {}: the model has that many blocks", blocks->layers));
     try {
       scenario.workload = built(entries.front().name, description, draft.size);
     } catch (const std::invalid_argument& problem) {
