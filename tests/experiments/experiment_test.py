@@ -75,7 +75,7 @@ class KeptResults(unittest.TestCase):
         self.assertEqual([file.stem for file in RESULTS],
                          ['collectives', 'comm_hooks', 'described_checks', 'described_cpu',
                           'h200_steps', 'left_out', 'other_devices', 'own_loops',
-                          'single_operations', 'speed', 'strategies', 'timm_steps',
+                          'single_operations', 'speed', 'stragglers', 'strategies', 'timm_steps',
                           'torch_comparison', 'tuned_torch'])
         for file in RESULTS:
             document = json.loads(file.read_text())
