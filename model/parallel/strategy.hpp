@@ -25,7 +25,7 @@ struct StrategyFacts {
   std::string_view name;
   std::string_view meaning;  ///< for users
   Fits fits = Fits::nothing;
-  bool was_measured = true;  ///< predictions of it were held against steps of public runs
+  bool has_band = true;  ///< bands of public runs (scenarios/catalogue/accuracy.csv) hold for it
 };
 /// In the order of Strategy.
 inline constexpr std::array strategy_facts{
@@ -68,8 +68,8 @@ constexpr std::string_view name_of(Strategy strategy) {
 constexpr Fits fits_of(Strategy strategy) {
   return strategy_facts[static_cast<std::size_t>(strategy)].fits;
 }
-constexpr bool was_measured(Strategy strategy) {
-  return strategy_facts[static_cast<std::size_t>(strategy)].was_measured;
+constexpr bool has_band(Strategy strategy) {
+  return strategy_facts[static_cast<std::size_t>(strategy)].has_band;
 }
 
 constexpr std::optional<Strategy> strategy_named(std::string_view name) {

@@ -153,15 +153,16 @@ ValidatedVariants variants_of(const Scenario& scenario, const ValidateRequest& r
   return variants;
 }
 
-/// Collectives larger than any payload of the steps tell nothing of them; to gather what many ranks
-/// have costs as much as an all-reduce of at most twice the payload.
+/// Collectives larger than any of the steps tell nothing of them. The size of an all-gather is that
+/// of its result.
 Bytes enough_for(const std::vector<program::Job>& jobs) {
   Bytes most = 2 * MiB;
   for (const program::Job& job : jobs)
     for (const Work& work : job.works) {
       if (!is_collective(work.operation)) continue;
-      const bool is_of_parts = work.operation == Operation::all_gather && !job.parts.empty();
-      const auto parts = static_cast<std::int64_t>(is_of_parts ? job.ranks() : 1);
+      std::int64_t parts = 1;
+      if (work.operation == Operation::all_gather)
+        parts = work.group > 0 ? work.group : static_cast<std::int64_t>(job.ranks());
       most = std::max(most, 2 * parts * work.payload);
     }
   return Bytes{static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(most.count)))};

@@ -9,6 +9,7 @@
 
 #include "model/parallel/memory/peak_memory.hpp"
 #include "tools/report/records/plan_fields.hpp"
+#include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/best.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/results.hpp"
@@ -258,24 +259,19 @@ std::string snippets_text(const TrainingPlan& plan) {
 /// How far off steps of the largest size were, if some of those simulated have a band; and which
 /// have none.
 std::string accuracy_of_plan(const TrainingPlan& plan) {
-  bool has_band = false;
-  std::vector<std::string> unmeasured;
+  bool any_band = false;
+  std::vector<std::string> unknown;
   for (std::size_t index = 0; index < plan.simulated(); ++index) {
     const PlanCandidate& candidate = plan.candidates[index];
     const Strategy strategy = plan.ways[candidate.way].strategy;
-    has_band = has_band || !candidate.figures.find(fields::band_low_ms)->is_nothing();
-    if (!was_measured(strategy) &&
-        std::ranges::find(unmeasured, name_of(strategy)) == unmeasured.end())
-      unmeasured.emplace_back(name_of(strategy));
+    any_band = any_band || !candidate.figures.find(fields::band_low_ms)->is_nothing();
+    if (!has_band(strategy) && std::ranges::find(unknown, name_of(strategy)) == unknown.end())
+      unknown.emplace_back(name_of(strategy));
   }
   std::string text;
-  if (const auto& accuracy = plan.knowledge.accuracy; accuracy && has_band)
+  if (const auto& accuracy = plan.knowledge.accuracy; accuracy && any_band)
     text = (plan.sizes.size() > 1 ? "Of the largest number of GPUs: " : "") + sentence(*accuracy);
-  if (!unmeasured.empty())
-    text += fmt::format(
-        "{}Of {} there is no band: published steps that it is held against are in "
-        "docs/accuracy.md.",
-        text.empty() ? "" : " ", enumerated(unmeasured));
+  if (!unknown.empty()) text += (text.empty() ? "" : " ") + no_band_text(unknown);
   return text;
 }
 

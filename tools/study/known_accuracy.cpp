@@ -330,7 +330,7 @@ Knowledge knowledge_of(const Scenario& scenario, const CalibratedModel& priced) 
 }
 
 Knowledge knowledge_about(Knowledge of_all, Strategy strategy) {
-  if (!was_measured(strategy)) of_all.accuracy.reset();
+  if (!has_band(strategy)) of_all.accuracy.reset();
   return of_all;
 }
 

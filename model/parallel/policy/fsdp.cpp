@@ -24,12 +24,11 @@
 
 #include <algorithm>
 #include <deque>
-#include <numeric>
 #include <ranges>
 
 #include <fmt/format.h>
 
-#include "model/parallel/policy/fsdp_units.hpp"
+#include "model/parallel/policy/fsdp_layout.hpp"
 #include "model/parallel/policy/refusals.hpp"
 #include "model/parallel/policy/strategy_tasks.hpp"
 
@@ -52,10 +51,6 @@ constexpr std::int32_t backward_calls(std::size_t parameters) {
   return 8 + 2 * static_cast<std::int32_t>(parameters);
 }
 
-constexpr std::int64_t parts_of(std::int64_t rows, std::int64_t ranks) {
-  return (rows + ranks - 1) / ranks;
-}
-
 /// What kernels divide gradients by before their sum over the ranks and behind it, so that neither
 /// overflows fp16 (rule F45). Of other types the reduce-scatter makes the mean.
 struct Divisors {
@@ -67,23 +62,8 @@ constexpr Divisors divisors_for(std::int32_t ranks) {
   return {static_cast<double>(before), static_cast<double>(ranks) / before};
 }
 
-struct Unit {
-  std::vector<std::int32_t> parameters;  ///< in the order of registration
-  std::vector<std::int32_t> reduced;     ///< those that get a gradient
-  std::int32_t number = 0;
-  bool is_root = false, resharded = true;
-  bool is_late = false;             ///< its inputs need no gradient
-  std::size_t first = 0, last = 0;  ///< layers
-  DType kept = DType::fp32;         ///< the type of parts, of their gradients and of the update
-  DType whole = DType::fp32;        ///< of whole parameters and their gradients
-  DType sent = DType::fp32;         ///< of the reduce-scatter
-  Slice gathered, part, scattered, gradient, partial;  ///< `part`: this rank's of `gathered`
-  Slice cast_parts;  ///< all the rank's parts in `whole`; empty: they are kept so
-  Slice received;    ///< what the reduce-scatter gives; empty: it is of the type `kept`
-  Operands places, scatter_places;  ///< of parameters in the first part
-  Bytes size;                       ///< of its parameters
-
-  // While a step is written:
+/// A unit while a step is written.
+struct Unit : ShardedUnit {
   bool is_whole = false;
   std::int32_t gathering = nobody;  ///< the all-gather that is under way
   bool had_pre_backward = false;
@@ -92,12 +72,20 @@ struct Unit {
 class Fsdp : public StrategyTasks {
  public:
   void plan(StepBuilder& step) override {
-    refuse(step);
+    check_fully_shard(step);
     ranks_ = step.writer.device.ranks / step.training.replicate;
     group_ = step.training.replicate == 1 ? 0 : ranks_;
     step.shards = ranks_;
-    make_units(step);
-    for (Unit& unit : units_) lay_out(step, unit);
+    for (ShardedUnit& unit : sharded_units(step, ranks_, group_))
+      units_.push_back({std::move(unit)});
+    first_here_.resize(step.works.layers.size());
+    last_here_.resize(step.works.layers.size());
+    if (!step.works.layers.empty())
+      for (Unit& unit : units_) {
+        if (unit.is_root) continue;
+        first_here_[unit.first].push_back(&unit);
+        last_here_[unit.last].push_back(&unit);
+      }
     find_upcasts(step);
     if (step.training.separate_reduce_scatter_group) step.writer.communicator(1, group_);
     if (replicates(step))
@@ -158,165 +146,7 @@ class Fsdp : public StrategyTasks {
   }
 
  private:
-  static void refuse(const StepBuilder& step) {
-    const auto check_not = [](bool wrong, std::string reason) {
-      if (wrong) check(Refusal{"training.strategy", std::move(reason), {}});
-    };
-    check_not(step.writer.device.through_host,
-              "fsdp is modelled where collectives run on the devices, not on the hosts: take "
-              "device.through_host out");
-    for (std::size_t i = 0; i < step.works.parameters(); ++i)
-      check_not(step.works.gradients[i].sparse,
-                fmt::format("the gradient of {} is sparse, and fully_shard takes dense ones: take "
-                            "the parameter's sparse: true out",
-                            step.works.names[i].substr(0, 200)));
-    const int ranks = step.writer.device.ranks, replicas = step.training.replicate;
-    if (ranks % replicas != 0)
-      check(Refusal{"training.replicate",
-                    fmt::format("{} ranks cannot be {} replicas of as many ranks each: expected a "
-                                "divisor of {}",
-                                ranks, replicas, ranks),
-                    {}});
-    if (replicas > 1 && replicas == ranks)
-      check(Refusal{"training.replicate",
-                    fmt::format("{} replicas on {} ranks leave nothing to shard: take fewer, or "
-                                "strategy bucketed",
-                                replicas, ranks),
-                    {}});
-    check_not(!step.training.hooks.empty(),
-              "hooks of your own on sharded gradients are not modelled: take training.hooks out");
-    check_not(step.training.join.has_value(), "fully_shard has no join(): take training.join out");
-  }
-
-  /// "layers.3"; what the first parameters of all its modules share, for people.
-  static std::string name_of(const StepBuilder& step, const Unit& unit) {
-    if (unit.is_root) return "the root";
-    const std::string& first = step.works.names[at(unit.parameters.front())];
-    const std::string block = block_of(first);
-    return block.empty() ? first.substr(0, first.rfind('.')) : block;
-  }
-
-  void make_units(StepBuilder& step) {
-    std::vector<std::vector<std::int32_t>> given = step.training.units;
-    if (given.empty()) given = block_units(step.works.names);
-    std::vector<bool> taken(step.works.parameters(), false);
-    const std::vector<std::size_t> layers = layers_of_parameters(step);
-    std::vector<Unit> others;
-    for (std::vector<std::int32_t>& each : given) {
-      Unit& unit = others.emplace_back();
-      unit.parameters = std::move(each);
-      for (const std::int32_t parameter : unit.parameters) taken[at(parameter)] = true;
-      std::vector<std::size_t> mine;
-      for (const std::int32_t parameter : unit.parameters)
-        if (!step.unused(parameter)) mine.push_back(layers[at(parameter)]);
-      if (mine.empty()) mine.push_back(0);
-      unit.first = std::ranges::min(mine);
-      unit.last = std::ranges::max(mine);
-    }
-    std::ranges::stable_sort(others, {}, &Unit::first);
-    Unit root;
-    root.is_root = true;
-    for (std::size_t i = 0; i < taken.size(); ++i)
-      if (!taken[i]) root.parameters.push_back(static_cast<std::int32_t>(i));
-    if (!root.parameters.empty()) units_.push_back(std::move(root));
-    for (Unit& unit : others) units_.push_back(std::move(unit));
-    const std::size_t first_gradient = first_layer_with_gradients(step);
-    first_here_.resize(step.works.layers.size());
-    last_here_.resize(step.works.layers.size());
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      Unit& unit = units_[u];
-      unit.number = static_cast<std::int32_t>(u);
-      unit.resharded = step.training.reshard_after_forward.value_or(!unit.is_root);
-      unit.is_late = unit.is_root || unit.first <= first_gradient;
-      unit.reduced = step.used(unit.parameters);
-      if (unit.is_root || first_here_.empty()) continue;
-      first_here_[unit.first].push_back(&unit);
-      last_here_[unit.last].push_back(&unit);
-    }
-  }
-
   Unit* root() { return !units_.empty() && units_.front().is_root ? &units_.front() : nullptr; }
-
-  /// What comes up to there gets inputs that need no gradient.
-  static std::size_t first_layer_with_gradients(const StepBuilder& step) {
-    const auto completes_any = [](const StepWorks::LayerWorks& layer) {
-      return std::ranges::any_of(layer.completes, [](const auto& each) { return !each.empty(); });
-    };
-    const auto first = std::ranges::find_if(step.works.layers, completes_any);
-    return static_cast<std::size_t>(first - step.works.layers.begin());
-  }
-
-  /// [parameter] The layer that completes its gradient; 0: none does.
-  static std::vector<std::size_t> layers_of_parameters(const StepBuilder& step) {
-    std::vector<std::size_t> layers(step.works.parameters(), 0);
-    for (std::size_t layer = 0; layer < step.works.layers.size(); ++layer)
-      for (const auto& completed : step.works.layers[layer].completes)
-        for (const std::int32_t each : completed) layers[at(each)] = layer;
-    return layers;
-  }
-
-  void lay_out(StepBuilder& step, Unit& unit) const {
-    program::JobMemory& memory = step.writer.memory;
-    const std::int16_t all = step.writer.communicator(0, group_);
-    unit.kept = step.memory.kept_type(unit.parameters.front());
-    unit.whole = step.memory.type(unit.parameters.front());
-    unit.sent = step.training.mp_policy.reduce_dtype.value_or(unit.whole);
-    std::vector<std::int64_t> lengths;
-    for (const std::int32_t each : unit.parameters) {
-      if (step.memory.kept_type(each) != unit.kept)
-        check(Refusal{
-            "training.units",
-            fmt::format("{} is {}, and {} in the same unit is {}: a unit of fully_shard "
-                        "has one type",
-                        step.works.names[at(each)], ddpsim::name_of(step.memory.kept_type(each)),
-                        step.works.names[at(unit.parameters.front())], ddpsim::name_of(unit.kept)),
-            {}});
-      const MatrixShape& shape = step.works.matrices[at(each)];
-      lengths.push_back(parts_of(shape.rows, ranks_) * shape.columns);
-      step.memory.shard(each, lengths.back(), all);
-      unit.size += step.works.gradients[at(each)].size;
-    }
-    const std::int64_t length = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
-    unit.gathered = memory.add("gathered", unit.number, program::Holds::gathered, unit.whole,
-                               ranks_ * length, program::Life::held);
-    unit.part = {unit.gathered.buffer, all, 0, length};
-    unit.places = memory.list(places(unit.gathered, lengths));
-    if (unit.whole != unit.kept)
-      unit.cast_parts = memory.add("cast parts", unit.number, program::Holds::gathered, unit.whole,
-                                   length, program::Life::held);
-    if (unit.reduced.empty()) return;
-    std::vector<std::int64_t> reduced;
-    for (std::size_t i = 0; i < lengths.size(); ++i)
-      if (!step.unused(unit.parameters[i])) reduced.push_back(lengths[i]);
-    const std::int64_t sent = std::accumulate(reduced.begin(), reduced.end(), std::int64_t{0});
-    unit.scattered = memory.add("scattered", unit.number, program::Holds::scattered, unit.sent,
-                                ranks_ * sent, program::Life::held);
-    unit.scatter_places = memory.list(places(unit.scattered, reduced));
-    if (unit.sent != unit.kept)
-      unit.received = memory.add("received", unit.number, program::Holds::scattered, unit.sent,
-                                 sent, program::Life::held);
-    unit.gradient = memory.add("shard", unit.number, program::Holds::gradient, unit.kept, sent,
-                               program::Life::step);
-    if (step.training.micro_batches > 1 && !step.training.no_sync)
-      unit.partial = memory.add("part", unit.number, program::Holds::gradient, unit.kept, sent,
-                                program::Life::step);
-    std::int64_t begin = 0;
-    for (std::size_t i = 0; i < reduced.size(); ++i) {
-      step.memory.set_shard_gradient(unit.reduced[i],
-                                     {unit.gradient.buffer, program::nowhere, begin, reduced[i]});
-      begin += reduced[i];
-    }
-  }
-
-  static std::vector<Slice> places(const Slice& packed, const std::vector<std::int64_t>& lengths) {
-    std::vector<Slice> places;
-    std::int64_t begin = 0;
-    for (const std::int64_t each : lengths) {
-      places.push_back({packed.buffer, program::nowhere, begin, each});
-      begin += each;
-    }
-    return places;
-  }
 
   /// F51. Where a micro-batch does not communicate, its gradients are cast to the type in which
   /// they will be sent, if that is another one.

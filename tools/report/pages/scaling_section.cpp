@@ -42,9 +42,8 @@ void add_scaling_pictures(Page& page, const std::vector<ScalingCurve>& curves,
   Plot steps = over_ranks(curves, "Step over ranks", "step, ms",
                           [](const ScalingPoint& point) { return in_ms(point.step); });
   // Of the last alone of which steps were measured: the others' would lie on it.
-  const auto known = std::find_if(curves.rbegin(), curves.rend(), [](const ScalingCurve& each) {
-    return was_measured(each.strategy);
-  });
+  const auto known = std::find_if(curves.rbegin(), curves.rend(),
+                                  [](const ScalingCurve& each) { return has_band(each.strategy); });
   const bool has_band = accuracy && known != curves.rend();
   std::string shaded;
   if (has_band) {

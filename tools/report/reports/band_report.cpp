@@ -78,7 +78,7 @@ std::string bands_text(const Comparison& run) {
   std::string_view before;
   std::vector<std::string> unknown;
   for (const NamedStep& each : run.named()) {
-    if (!was_measured(each.step->training.strategy)) {
+    if (!has_band(each.step->training.strategy)) {
       unknown.push_back(each.name);
       continue;
     }
@@ -87,12 +87,15 @@ std::string bands_text(const Comparison& run) {
     before = "; ";
   }
   text = before.empty() ? "" : text + "." + launches_text(run);
-  if (!unknown.empty())
-    text += fmt::format(
-        "{}Of {} there is no band: published steps that it is held against are in "
-        "docs/accuracy.md.",
-        text.empty() ? "" : " ", enumerated(unknown));
+  if (!unknown.empty()) text += (text.empty() ? "" : " ") + no_band_text(unknown);
   return text;
+}
+
+std::string no_band_text(const std::vector<std::string>& names) {
+  if (names.empty()) return "";
+  return fmt::format(
+      "There is no band for {}: docs/accuracy.md says how far published sharded steps were off.",
+      enumerated(names));
 }
 
 std::string saving_text(const Knowledge& knowledge, double saving) {

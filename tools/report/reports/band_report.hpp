@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tools/report/records/record.hpp"
 #include "tools/study/comparison.hpp"
@@ -24,6 +25,9 @@ Record band_record(const Knowledge& knowledge, const StepMetrics& step, Duration
 /// the band of each step, and which of them wait for launches, by which hosts differ more than the
 /// band is wide; "" where none is known.
 std::string bands_text(const Comparison& run);
+
+/// Says that there is no band for steps of these names; "" for none.
+std::string no_band_text(const std::vector<std::string>& names);
 
 /// What is to be said of a saving (a share of the step) that is smaller than the band is wide to
 /// either side; "" of another, and where no band is known.
