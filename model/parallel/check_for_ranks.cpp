@@ -42,7 +42,7 @@ void check_ranks_without_inputs(const program::Job& job, const Training& trainin
 void check_delayed(const program::Job& job, const Training& training) {
   const bool together = std::ranges::any_of(
       job.communicators, [](const program::Communicator& each) { return each.at_once > 1; });
-  if (training.strategy == Strategy::bucketed && training.delayed && together)
+  if (training.wraps_buckets() && training.delayed && together)
     throw std::invalid_argument(
         "real ranks run delay_all_reduce only with one collective at a time (nothing waits for it, "
         "so the optimizer could read gradients that are being sent): set "

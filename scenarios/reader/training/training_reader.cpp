@@ -15,6 +15,7 @@
 #include "scenarios/reader/training/comm_hook_reader.hpp"
 #include "scenarios/reader/training/unit_reader.hpp"
 #include "scenarios/reader/training/user_hook_reader.hpp"
+#include "scenarios/reader/training/zero_reader.hpp"
 
 namespace ddpsim {
 namespace {
@@ -481,6 +482,30 @@ void add_shards(Map<TrainingDraft>& map) {
             .source = "torch.distributed.fsdp.MixedPrecisionPolicy (rules F12, F36, F45, F49)"});
 }
 
+void add_zero(Map<TrainingDraft>& map) {
+  const auto add = [&map](const char* name, const Map<ZeroSettings>& (*of)(),
+                          ZeroSettings TrainingDraft::*settings, About about) {
+    map.key_read(
+        name, {value::map([of]() -> const auto& { return of().description(); })},
+        [of, settings](TrainingDraft& training, const Yaml& given) {
+          of().read(given, training.*settings);
+        },
+        std::move(about));
+  };
+  add("zero1", &zero1_map, &TrainingDraft::zero1,
+      {.meaning = "Strategy zero1: whose it is, and its options.",
+       .otherwise = "torch's ZeroRedundancyOptimizer",
+       .example = "{variant: megatron, overlap_grad_reduce: true}"});
+  add("zero2", &zero2_map, &TrainingDraft::zero2,
+      {.meaning = "Strategy zero2: the options of DeepSpeed's stage 2.",
+       .otherwise = "its defaults",
+       .example = "{overlap_comm: true}"});
+  add("zero3", &zero3_map, &TrainingDraft::zero3,
+      {.meaning = "Strategy zero3: the options of DeepSpeed's stage 3.",
+       .otherwise = "its defaults",
+       .example = "{stage3_prefetch_bucket_size: 50000000}"});
+}
+
 /// Other releases are refused by the name of the one they behave like.
 Value<PyTorch> release_value() {
   auto release = value::one_of(
@@ -517,6 +542,7 @@ const Map<TrainingDraft>& training_map() {
     add_buckets(all);
     add_modes(all);
     add_shards(all);
+    add_zero(all);
     all.check(finish_training);
     return all;
   }();
