@@ -578,7 +578,12 @@ void check_training(const YamlMap& scenario, const Scenario& read) {
   };
   check_no(bucket_refusal(gradients, read.training));
   check_no(slip_refusal(gradients, read.training));
-  if (std::count(read.compare.begin(), read.compare.end(), Strategy::bucketed) > 0) {
+  const auto wraps_buckets = [&read](Strategy strategy) {
+    Training training = read.training;
+    training.strategy = strategy;
+    return training.wraps_buckets();
+  };
+  if (std::ranges::any_of(read.compare, wraps_buckets)) {
     check_no(step_refusal(gradients, read.training, device_of(read.cluster)));
     check_no(subgroup_refusal(read.training, read.cluster.ranks_per_node));
   }
