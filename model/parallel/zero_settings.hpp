@@ -43,7 +43,6 @@ struct ZeroSettings {
   bool parameters_as_bucket_view = false;            ///< torch: one broadcast for each rank
   ParameterSend send = ParameterSend::parameter;     ///< course
   std::int64_t reduce_bucket_size = 500'000'000;     ///< deepspeed
-  std::int64_t allgather_bucket_size = 500'000'000;  ///< deepspeed, stages 1 and 2
   bool overlap_comm = false;                         ///< deepspeed
   // deepspeed, stage 3:
   std::int64_t prefetch_bucket_size = 50'000'000;

@@ -195,6 +195,7 @@ class Step {
   }
 
   void optimizer() {
+    strategy_.before_optimizer(step_);
     const std::vector<KnownWork>& kernels = step_.works.optimizer;
     for (std::size_t k = 0; k < kernels.size(); ++k) {
       const std::uint32_t work =

@@ -9,10 +9,11 @@
 //     stage 1    reduces once, in the last micro-batch: with overlap_comm from hooks, else when
 //                backward has ended, in the order of registration.
 //     stage 2    reduces in hooks in every micro-batch, and adds up what falls into its part.
-//     behind the optimizer the updated parts are all-gathered, in pieces of allgather_bucket_size;
-//                nothing runs beside that.
+//     optimizer  each step finds the norm of all gradients first, whether or not it clips by it;
+//                behind it the updated parts are all-gathered, and nothing runs beside that.
 //
-// Source: deepspeed/runtime/zero/stage_1_and_2.py (rules F84-F88).
+// Source: deepspeed 0.19.8, runtime/zero/stage_1_and_2.py (rules F84-F88). It gathers all parts at
+// once whatever its allgather_bucket_size is, where the backend has all_gather_into_tensor.
 
 #include <algorithm>
 #include <numeric>
@@ -28,7 +29,7 @@ namespace {
 
 using program::Slice;
 
-/// All-gathers are done in pieces of a multiple of so many elements a rank.
+/// Parts are of a multiple of so many elements (nccl_start_alignment_factor).
 constexpr std::int64_t alignment = 2;
 
 class DeepSpeed : public StrategyTasks {
@@ -93,23 +94,11 @@ class DeepSpeed : public StrategyTasks {
           program::Combine{.to = part_.gradients, .left = part_.gradients, .right = partial_});
   }
 
-  void norm_found(StepBuilder& step) override { add_up_norm(step); }
+  void before_optimizer(StepBuilder& step) override { find_norm(step, {part_.gradients}); }
 
   void after_optimizer(StepBuilder& step) override {
     cast_masters(step, part_);
-    const std::int64_t ranks = step.writer.device.ranks, length = part_.mine.count;
-    const std::int64_t pieces =
-        std::max<std::int64_t>(1, length * ranks / settings_.allgather_bucket_size);
-    std::int64_t piece = length / pieces;
-    piece = std::max(alignment, piece - piece % alignment);
-    for (std::int64_t begin = 0; begin < length; begin += piece) {
-      const bool is_last = begin + 2 * piece > length;
-      const std::int64_t count = is_last ? length - begin : piece;
-      const Slice of_all{part_.all.buffer, program::nowhere, begin * ranks, count * ranks};
-      const Slice mine{part_.all.buffer, part_.mine.part_of, begin * ranks, count};
-      step.writer.await(gather_parts(step, of_all, mine, nobody, false));
-      if (is_last) break;
-    }
+    step.writer.await(gather_parts(step, part_.all, part_.mine, nobody, false));
   }
 
  private:

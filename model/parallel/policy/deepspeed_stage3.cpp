@@ -2,24 +2,32 @@
 // (stage3_param_persistence_threshold) stay whole beside that.
 //
 //     before a module's pass what is missing of its parameters is gathered and waited for; then
-//                those that the step uses next are gathered ahead, as many as the prefetch bucket
-//                holds. Several parameters are gathered together: a copy in, one all-gather, a copy
-//                out for each. One alone is gathered where it is used.
-//     behind it  what the step does not use again soon (stage3_max_reuse_distance) is freed.
+//                those that the step uses next are gathered ahead, until the prefetch bucket is
+//                full. A module that contains others does that too, before these. Several parameters
+//                are gathered together: a copy in, one all-gather, a copy out for each. One alone is
+//                gathered where it is used.
+//     behind it  what the step does not use again soon (stage3_max_reuse_distance) is freed, but
+//                for parameters that gathering ahead has passed by because they were there.
 //     gradients  are copied into a bucket, and reduced before it would hold too much: pack by
 //                parts, divide, reduce-scatter, and copy or add the rank's parts to what is kept.
-//     optimizer  on the rank's parts; then parameters that stay whole are gathered.
+//     optimizer  the norm of all gradients is found; behind the update of the rank's parts each
+//                parameter that stays whole is gathered.
 //
 // With overlap_comm gathers and reductions run on streams of their own, which share a communicator;
 // without it all runs on the stream of kernels. The host waits while more than two gathers, or two
 // reductions, are unfinished. Every step is taken to be like the one before: the first one, in which
-// DeepSpeed records what it will use, is not modelled.
+// DeepSpeed records what it will use, is not modelled. Modules are known by the names of their
+// parameters: those without any, which gather ahead too, are not there.
 //
-// Source: deepspeed/runtime/zero/stage3.py, partitioned_param_coordinator.py,
+// Source: deepspeed 0.19.8, runtime/zero/stage3.py, partitioned_param_coordinator.py,
 // partition_parameters.py (rules F89-F92).
 
 #include <algorithm>
 #include <deque>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -54,6 +62,12 @@ struct Parted {
   bool persists = false;
   std::int32_t gather = nobody;  ///< under way
   bool is_there = false;
+};
+
+/// A module's turn in a step.
+struct Use {
+  std::vector<std::int32_t> parameters;      ///< of its own, without those of modules in it
+  std::size_t opened_at = 0, closed_at = 0;  ///< layers, as the forward pass goes
 };
 
 struct Gather {
@@ -96,28 +110,29 @@ class DeepSpeed3 : public StrategyTasks {
 
   bool keeps_gradients(const StepBuilder&) const override { return false; }
 
+  void before_forward(StepBuilder&) override {
+    next_use_ = next_in_queue_ = 0;
+    passed_.assign(parameters_.size(), 0);
+  }
+
   void before_layer(StepBuilder& step, Pass pass, std::size_t layer) override {
-    const std::vector<std::int32_t>& mine = modules_[layer];
     if (pass == Pass::backward)
       for (const auto& completed : step.works.layers[layer].completes)
-        for (const std::int32_t each : completed)
-          gradient_comes(step, each);
-    if (mine.empty()) return;
-    call_hook(step, layer);
-    std::vector<std::int32_t> missing;
-    for (const std::int32_t each : mine)
-      if (!is_available(each)) missing.push_back(each);
-    if (!missing.empty()) gather(step, missing, groups_[layer]);
-    for (const std::int32_t each : mine)
-      if (parameter(each).gather != nobody) take(step, at(parameter(each).gather));
-    prefetch(step, place_of(step, pass, layer));
+        for (const std::int32_t each : completed) gradient_comes(step, each);
+    call_hooks(step, pass, layer);
+    const bool is_forward = pass == Pass::forward;
+    for (; next_use_ < trace_.size(); ++next_use_) {
+      const Use& use = uses_[trace_[next_use_]];
+      if (is_forward != (next_use_ < uses_.size())) return;
+      if ((is_forward ? use.opened_at : use.closed_at) != layer) return;
+      fetch(step, use);
+    }
   }
 
   void after_layer(StepBuilder& step, Pass pass, std::size_t layer) override {
-    const std::vector<std::int32_t> used_soon = used_after(place_of(step, pass, layer));
-    for (const std::int32_t each : modules_[layer])
-      if (!parameter(each).persists && std::ranges::find(used_soon, each) == used_soon.end())
-        release(step, each);
+    const bool is_forward = pass == Pass::forward;
+    for (const Use& use : uses_)
+      if ((is_forward ? use.closed_at : use.opened_at) == layer) release(step, use);
   }
 
   void before_backward(StepBuilder&) override {
@@ -149,18 +164,20 @@ class DeepSpeed3 : public StrategyTasks {
     if (last_ != nobody) step.writer.await(last_);
   }
 
+  void before_optimizer(StepBuilder& step) override {
+    std::vector<Slice> gradients;
+    for (const Parted& each : parameters_)
+      if (!each.gradient.empty()) gradients.push_back(each.gradient);
+    find_norm(step, gradients);
+  }
   void norm_found(StepBuilder& step) override { add_up_norm(step); }
 
   void after_optimizer(StepBuilder& step) override {
     cast_parts(step);
-    std::vector<std::int32_t> persistent;
-    for (std::size_t p = 0; p < parameters_.size(); ++p)
-      if (parameters_[p].persists) persistent.push_back(static_cast<std::int32_t>(p));
-    if (persistent.empty()) return;
-    const bool aside = std::exchange(aside_, false);
-    gather(step, persistent, nobody);
-    take(step, gathers_.size() - 1);
-    aside_ = aside;
+    std::vector<std::int32_t> sent;
+    for (const Parted& each : parameters_)
+      if (each.persists) sent.push_back(gather_parts(step, each.whole, each.part, nobody, false));
+    for (const std::int32_t each : sent) step.writer.await(each);
   }
 
  private:
@@ -181,34 +198,80 @@ class DeepSpeed3 : public StrategyTasks {
 
   // Where things lie.
 
-  /// A module is a layer of the workload: what has parameters of its own.
+  /// Modules by the names of parameters, in the order in which the forward pass comes to them: one
+  /// that contains others before these.
   void find_modules(StepBuilder& step) {
-    modules_.resize(step.works.layers.size());
-    groups_.assign(modules_.size(), nobody);
-    std::vector<bool> seen(step.works.parameters(), false);
-    for (std::size_t layer = 0; layer < modules_.size(); ++layer) {
+    const std::vector<std::size_t> layers = layers_of(step);
+    std::vector<std::int32_t> order(layers.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, {}, [&](std::int32_t each) { return layers[at(each)]; });
+    std::map<std::string, std::size_t> known;
+    const auto use = [&](const std::string& module, std::size_t layer) {
+      const auto [found, is_new] = known.try_emplace(module, uses_.size());
+      if (is_new) uses_.push_back({{}, layer, layer});
+      uses_[found->second].closed_at = std::max(uses_[found->second].closed_at, layer);
+      return found->second;
+    };
+    for (const std::int32_t each : order) {
+      const std::string& name = step.works.names[at(each)];
+      const std::size_t layer = layers[at(each)];
+      use("", layer);
+      std::size_t mine = 0;
+      for (std::size_t dot = name.find('.'); dot != std::string::npos;
+           dot = name.find('.', dot + 1))
+        mine = use(name.substr(0, dot), layer);
+      uses_[mine].parameters.push_back(each);
+    }
+    for (Use& each : uses_) std::ranges::sort(each.parameters);
+    trace_.resize(uses_.size());
+    std::iota(trace_.begin(), trace_.end(), 0);
+    std::vector<std::size_t> backward = trace_;
+    // The last one to end comes first, and one that contains others before these.
+    std::ranges::stable_sort(backward, std::ranges::greater{},
+                             [this](std::size_t each) { return uses_[each].closed_at; });
+    put_modules_in_backward_order(backward);
+    trace_.insert(trace_.end(), backward.begin(), backward.end());
+    for (std::size_t t = 0; t < trace_.size(); ++t)
+      for (const std::int32_t each : uses_[trace_[t]].parameters) queue_.push_back({each, t});
+    add_groups(step);
+  }
+
+  /// Among those that end in one layer: what contains others, then these, the last one first.
+  void put_modules_in_backward_order(std::vector<std::size_t>& order) const {
+    const auto is_container = [this](std::size_t each) { return uses_[each].parameters.empty(); };
+    for (auto begin = order.begin(); begin != order.end();) {
+      const auto end = std::find_if(begin, order.end(), [&](std::size_t each) {
+        return uses_[each].closed_at != uses_[*begin].closed_at;
+      });
+      std::reverse(std::stable_partition(begin, end, is_container), end);
+      begin = end;
+    }
+  }
+
+  /// [parameter] The layer that completes its gradient; 0: none does.
+  static std::vector<std::size_t> layers_of(const StepBuilder& step) {
+    std::vector<std::size_t> layers(step.works.parameters(), 0);
+    for (std::size_t layer = 0; layer < step.works.layers.size(); ++layer)
       for (const auto& completed : step.works.layers[layer].completes)
-        for (const std::int32_t each : completed) {
-          modules_[layer].push_back(each);
-          seen[at(each)] = true;
-        }
-      std::ranges::sort(modules_[layer]);
-    }
-    for (std::size_t p = 0; p < seen.size() && !modules_.empty(); ++p)
-      if (!seen[p]) modules_.front().push_back(static_cast<std::int32_t>(p));
+        for (const std::int32_t each : completed) layers[at(each)] = layer;
+    return layers;
+  }
+
+  void add_groups(StepBuilder& step) {
     std::vector<program::ParameterGroup>& groups = step.writer.memory.job.groups;
-    for (std::size_t layer = 0; layer < modules_.size(); ++layer) {
-      if (modules_[layer].empty()) continue;
-      groups_[layer] = static_cast<std::int32_t>(groups.size());
+    group_of_.assign(step.works.parameters(), nobody);
+    for (const Use& each : uses_) {
+      if (each.parameters.empty()) continue;
       program::ParameterGroup& group = groups.emplace_back();
-      group.parameters = modules_[layer];
-      for (const std::int32_t each : modules_[layer])
-        group.size += step.works.gradients[at(each)].size;
-      const std::string& first = step.works.names[at(modules_[layer].front())];
-      group.name = first.substr(0, first.rfind('.'));
+      group.parameters = each.parameters;
+      for (const std::int32_t parameter : each.parameters) {
+        group.size += step.works.gradients[at(parameter)].size;
+        group_of_[at(parameter)] = static_cast<std::int32_t>(groups.size()) - 1;
+      }
+      const std::string& first = step.works.names[at(each.parameters.front())];
+      const std::size_t dot = first.rfind('.');
+      group.name = dot == std::string::npos ? "the root" : first.substr(0, dot);
     }
-    for (const std::vector<std::int32_t>& each : modules_) trace_.push_back(&each);
-    for (std::size_t layer = modules_.size(); layer-- > 0;) trace_.push_back(&modules_[layer]);
   }
 
   void lay_out_parameters(StepBuilder& step) {
@@ -292,58 +355,84 @@ class DeepSpeed3 : public StrategyTasks {
 
   // What a step uses, and when.
 
-  std::size_t place_of(const StepBuilder& step, Pass pass, std::size_t layer) const {
-    const std::size_t all = step.works.layers.size();
-    return pass == Pass::forward ? layer : 2 * all - 1 - layer;
+  void fetch(StepBuilder& step, const Use& use) {
+    std::vector<std::int32_t> missing;
+    for (const std::int32_t each : use.parameters)
+      if (!is_available(each)) missing.push_back(each);
+    if (!missing.empty()) gather(step, missing);
+    for (const std::int32_t each : use.parameters)
+      if (parameter(each).gather != nobody) take(step, at(parameter(each).gather));
+    leave_in_queue(use);
+    prefetch(step);
   }
 
-  /// What modules behind this place in the step use, before too many elements have gone by.
-  std::vector<std::int32_t> used_after(std::size_t place) const {
-    std::vector<std::int32_t> used;
-    std::int64_t passed = 0;
-    for (std::size_t t = place + 1; t < trace_.size() && passed < settings_.max_reuse_distance; ++t)
-      for (const std::int32_t each : *trace_[t]) {
-        used.push_back(each);
-        passed += parameters_[at(each)].whole.count;
-      }
-    return used;
+  /// What the module uses is not gathered ahead any more.
+  void leave_in_queue(const Use& use) {
+    std::set<std::int32_t> expected;
+    for (const std::int32_t each : use.parameters)
+      if (passed_[at(each)] < next_use_ || next_use_ == 0) expected.insert(each);
+    for (; next_in_queue_ < queue_.size() && !expected.empty(); ++next_in_queue_) {
+      const auto& [each, used_at] = queue_[next_in_queue_];
+      passed_[at(each)] = used_at;
+      expected.erase(each);
+    }
   }
 
-  void prefetch(StepBuilder& step, std::size_t place) {
-    std::int64_t live = 0;
-    for (const Parted& each : parameters_)
-      if (!each.persists && (each.is_there || each.gather != nobody)) live += each.whole.count;
+  void prefetch(StepBuilder& step) {
     const std::int64_t most =
-        std::min(settings_.max_live_parameters - live, settings_.prefetch_bucket_size);
+        std::min(settings_.max_live_parameters - live_, settings_.prefetch_bucket_size);
     std::vector<std::int32_t> ahead;
     std::int64_t elements = 0;
-    for (std::size_t t = place + 1; t < trace_.size() && elements < most; ++t)
-      for (const std::int32_t each : *trace_[t]) {
-        if (elements >= most) break;
-        if (is_available(each) || std::ranges::find(ahead, each) != ahead.end()) continue;
-        ahead.push_back(each);
-        elements += parameter(each).whole.count;
-      }
-    if (!ahead.empty()) gather(step, ahead, nobody);
+    for (; next_in_queue_ < queue_.size() && elements < most; ++next_in_queue_) {
+      const auto& [each, used_at] = queue_[next_in_queue_];
+      passed_[at(each)] = std::max(passed_[at(each)], used_at);
+      if (is_available(each) || std::ranges::find(ahead, each) != ahead.end()) continue;
+      ahead.push_back(each);
+      elements += step.memory.elements(each);
+    }
+    if (!ahead.empty()) gather(step, ahead);
+  }
+
+  /// Behind the module: what is not used again soon.
+  void release(StepBuilder& step, const Use& use) {
+    for (const std::int32_t each : use.parameters) {
+      if (parameter(each).persists || passed_[at(each)] > next_use_) continue;
+      std::int64_t gone_by = 0;
+      bool is_used_soon = false;
+      for (std::size_t t = next_use_;
+           t < trace_.size() && gone_by < settings_.max_reuse_distance && !is_used_soon; ++t)
+        for (const std::int32_t other : uses_[trace_[t]].parameters) {
+          is_used_soon = is_used_soon || other == each;
+          gone_by += step.memory.elements(other);
+        }
+      if (is_used_soon || !std::exchange(parameter(each).is_there, false)) continue;
+      step.writer.goes(parameter(each).whole, StepStream::compute);
+      live_ -= step.memory.elements(each);
+    }
   }
 
   // Gathers.
 
-  void call_hook(StepBuilder& step, std::size_t layer) const {
-    Work work;
-    work.operation = Operation::unit_hook;
-    work.launches = hook_calls(modules_[layer].size());
-    step.writer.host_task(Operation::unit_hook, work,
-                          program::Call{.what = program::Call::What::unit, .index = groups_[layer]},
-                          {.group = groups_[layer]});
+  /// Of the modules that begin there.
+  void call_hooks(StepBuilder& step, Pass pass, std::size_t layer) const {
+    for (const Use& use : uses_) {
+      if ((pass == Pass::forward ? use.opened_at : use.closed_at) != layer) continue;
+      const std::int32_t group =
+          use.parameters.empty() ? nobody : group_of_[at(use.parameters.front())];
+      Work work;
+      work.operation = Operation::unit_hook;
+      work.launches = hook_calls(use.parameters.size());
+      step.writer.host_task(Operation::unit_hook, work,
+                            program::Call{.what = program::Call::What::unit, .index = group},
+                            {.group = group});
+    }
   }
 
-  /// A group of the first one's module where they are of several.
-  void gather(StepBuilder& step, const std::vector<std::int32_t>& parameters, std::int32_t group) {
+  void gather(StepBuilder& step, const std::vector<std::int32_t>& parameters) {
     StepWriter& writer = step.writer;
     for (; unfinished_.size() > most_unfinished; unfinished_.pop_front())
       if (aside_) writer.host_waits_for_collective(unfinished_.front(), nobody);
-    if (group == nobody) group = group_of(parameters.front());
+    const std::int32_t group = group_of_[at(parameters.front())];
     const auto number = static_cast<std::int32_t>(gathers_.size());
     Gather& made = gathers_.emplace_back();
     made.parameters = parameters;
@@ -352,7 +441,8 @@ class DeepSpeed3 : public StrategyTasks {
     for (const std::int32_t each : parameters) {
       parts.push_back(parameter(each).part);
       length += parts.back().count;
-      if (!parameter(each).persists) writer.comes(parameter(each).whole, pool());
+      writer.comes(parameter(each).whole, StepStream::compute);
+      live_ += step.memory.elements(each);
       parameter(each).gather = number;
     }
     const DType type = writer.memory.job.buffers[parts.front().buffer].type;
@@ -360,7 +450,6 @@ class DeepSpeed3 : public StrategyTasks {
     sending.input = aside_ ? nobody : writer.last_kernel;
     sending.what.from = parts.front();
     sending.what.to = parameter(parameters.front()).whole;
-    if (parameter(parameters.front()).persists) sending.what.from = sending.what.to;
     if (parameters.size() > 1) {
       made.together = writer.memory.add("together", number, Holds::gathered, type, ranks_ * length);
       const Slice mine{made.together.buffer, all_, 0, length};
@@ -406,23 +495,10 @@ class DeepSpeed3 : public StrategyTasks {
       Work work = moving(Operation::pack, 2 * of.whole.count * size_of(type));
       work.message = Message::parameters;
       kernel(step, aside_ ? StepStream::gather : writer.kernel_stream, work, unchunk,
-             group_of(each), last);
+             group_of_[at(each)], last);
       last = writer.newest();
     }
     if (aside_) writer.await(last);
-  }
-
-  void release(StepBuilder& step, std::int32_t each) {
-    if (!std::exchange(parameter(each).is_there, false)) return;
-    step.writer.goes(parameter(each).whole, pool());
-  }
-
-  StepStream pool() const { return StepStream::compute; }
-
-  std::int32_t group_of(std::int32_t each) const {
-    for (std::size_t layer = 0; layer < modules_.size(); ++layer)
-      if (std::ranges::find(modules_[layer], each) != modules_[layer].end()) return groups_[layer];
-    return nobody;
   }
 
   // Reductions.
@@ -523,11 +599,20 @@ class DeepSpeed3 : public StrategyTasks {
 
   ZeroSettings settings_;
   int ranks_ = 1;
-  std::int16_t all_ = 0;  ///< the communicator
-  bool aside_ = false;    ///< gathers and reductions have streams of their own
-  std::vector<std::vector<std::int32_t>> modules_;       ///< [layer] its parameters
-  std::vector<std::int32_t> groups_;                     ///< [layer] as in Job::groups
-  std::vector<const std::vector<std::int32_t>*> trace_;  ///< modules as a step uses them
+  std::int16_t all_ = 0;                ///< the communicator
+  bool aside_ = false;                  ///< gathers and reductions have streams of their own
+  std::vector<Use> uses_;               ///< modules, as the forward pass comes to them
+  std::vector<std::size_t> trace_;      ///< uses, forward and then backward
+  std::vector<std::int32_t> group_of_;  ///< [parameter] its module's
+  struct Queued {
+    std::int32_t parameter = nobody;
+    std::size_t used_at = 0;  ///< place in the trace
+  };
+  std::vector<Queued> queue_;        ///< what the trace uses, in order
+  std::size_t next_in_queue_ = 0;    ///< the first that was not gathered, or passed by
+  std::size_t next_use_ = 0;         ///< place in the trace
+  std::vector<std::size_t> passed_;  ///< [parameter] the last use that the queue has passed by
+  std::int64_t live_ = 0;            ///< elements of parameters that are whole for a while
   std::vector<Parted> parameters_;
   std::vector<Gather> gathers_;
   std::deque<std::int32_t> unfinished_;  ///< gathers that the host has not waited for

@@ -39,6 +39,8 @@ class StrategyTasks {
   virtual bool keeps_gradients(const StepBuilder&) const { return true; }
   /// Does an optimizer run behind the last micro-batch?
   virtual bool optimizer_follows(const StepBuilder&) const { return true; }
+  /// Before it.
+  virtual void before_optimizer(StepBuilder&) {}
   /// Behind the kernels that find the norm of the gradients that this rank updates, to clip by it.
   virtual void norm_found(StepBuilder&) {}
   /// Behind the optimizer.

@@ -75,6 +75,16 @@ void add_up_norm(StepBuilder& step) {
       step.writer.announce(Operation::all_reduce, Message::norm, size_of(DType::fp32)));
 }
 
+void find_norm(StepBuilder& step, const std::vector<Slice>& gradients) {
+  if (step.works.clips_gradients) return;  // its kernels do that
+  Bytes read;
+  for (const Slice& each : gradients)
+    read += each.count * size_of(step.writer.memory.job.buffers[each.buffer].type);
+  step.writer.kernel_task(Operation::optimizer, moving(Operation::optimizer, read),
+                          program::Touch{});
+  add_up_norm(step);
+}
+
 void cast_masters(StepBuilder& step, const WeightPart& part) {
   if (part.masters.empty()) return;
   const auto type = [&](const Slice& slice) {

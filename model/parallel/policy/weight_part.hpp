@@ -32,6 +32,10 @@ void check_parts(const StepBuilder& step);
 /// Each rank has the norm of its part: one number is added up.
 void add_up_norm(StepBuilder& step);
 
+/// As DeepSpeed does before each update: the norm of these gradients, which are the rank's parts,
+/// and of all ranks'. Clipping by it costs what it does besides.
+void find_norm(StepBuilder& step, const std::vector<program::Slice>& gradients);
+
 /// Behind the update: the updated masters become parameters again, in their type.
 void cast_masters(StepBuilder& step, const WeightPart& part);
 

@@ -19,12 +19,7 @@ constexpr std::array keys_of_variants{
     KeyOf{"parameters_as_bucket_view", ZeroVariant::torch},
     KeyOf{"send", ZeroVariant::course},
     KeyOf{"reduce_bucket_size", ZeroVariant::deepspeed},
-    KeyOf{"allgather_bucket_size", ZeroVariant::deepspeed},
     KeyOf{"overlap_comm", ZeroVariant::deepspeed},
-    KeyOf{"stage3_prefetch_bucket_size", ZeroVariant::deepspeed},
-    KeyOf{"stage3_param_persistence_threshold", ZeroVariant::deepspeed},
-    KeyOf{"stage3_max_live_parameters", ZeroVariant::deepspeed},
-    KeyOf{"stage3_max_reuse_distance", ZeroVariant::deepspeed},
     KeyOf{"ddp_bucket_size", ZeroVariant::megatron},
     KeyOf{"overlap_grad_reduce", ZeroVariant::megatron},
     KeyOf{"overlap_param_gather", ZeroVariant::megatron},
@@ -58,12 +53,6 @@ void add_deepspeed(Map<ZeroSettings>& map, std::string_view overlaps) {
             .source = "DeepSpeed's zero_optimization.overlap_comm (rule F87)"});
 }
 
-void add_gathers(Map<ZeroSettings>& map) {
-  map.key("allgather_bucket_size", elements(), &ZeroSettings::allgather_bucket_size,
-          {.meaning = "Variant deepspeed: the elements of one all-gather of updated parameters.",
-           .source = "DeepSpeed's zero_optimization.allgather_bucket_size (rule F88)"});
-}
-
 }  // namespace
 
 const Map<ZeroSettings>& zero1_map() {
@@ -86,7 +75,6 @@ const Map<ZeroSettings>& zero1_map() {
                             "one all-gather of all pieces, padded to the longest"}),
              &ZeroSettings::send, {.meaning = "Variant course: how updated parameters travel."});
     add_deepspeed(all, "false");
-    add_gathers(all);
     all.key("ddp_bucket_size", elements(), &ZeroSettings::ddp_bucket_size,
             {.meaning = "Variant megatron: the elements at which a bucket is closed, with "
                         "overlap_grad_reduce.",
@@ -117,7 +105,6 @@ const Map<ZeroSettings>& zero2_map() {
                           "Strategy zero2: each rank keeps the gradients of its part alone, too. "
                           "It is DeepSpeed's stage 2.");
     add_deepspeed(all, "false");
-    add_gathers(all);
     return all;
   }();
   return map;
