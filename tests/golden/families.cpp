@@ -67,13 +67,16 @@ void add_hooks(Families& all) {
   all.push_back({"hooks/own steps", pins, own_steps});
 }
 
-/// Keys of strategy fsdp, which no draw takes.
+/// Keys of strategies that shard, which no draw takes.
 const std::set<std::string> of_shards{"units",
                                       "reshard_after_forward",
                                       "replicate",
                                       "reduce_scatter_max_input_buffers",
                                       "separate_reduce_scatter_group",
-                                      "mp_policy"};
+                                      "mp_policy",
+                                      "zero1",
+                                      "zero2",
+                                      "zero3"};
 
 /// Each other key of `training` and `cluster`, whatever its value.
 void add_keys(Families& all) {

@@ -43,7 +43,7 @@ TEST_CASE("the strategies to compare are known, and each is there once",
   CHECK(refusal_at(scratch, 11, "compare: [naive, falt]") ==
         "s.yaml:11:18: compare: unknown name \"falt\"; did you mean \"flat\"?; known: none, naive, "
         "flat, "
-        "overlap, bucketed, fsdp");
+        "overlap, bucketed, zero1, zero2, zero3, fsdp");
   CHECK(refusal_at(scratch, 11, "compare: [naive, flat, naive]") ==
         "s.yaml:11:24: compare: naive is in the list already");
   CHECK(refusal_at(scratch, 11, "compare: []") ==

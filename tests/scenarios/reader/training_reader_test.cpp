@@ -282,7 +282,7 @@ TEST_CASE("names of a closed set are refused with the nearest", "[scenarios][tra
   CHECK(three.refused("  strategy: bucketd") ==
         "s.yaml:4:13: training.strategy: unknown name \"bucketd\"; did you mean \"bucketed\"?; "
         "known: "
-        "none, naive, flat, overlap, bucketed, fsdp");
+        "none, naive, flat, overlap, bucketed, zero1, zero2, zero3, fsdp");
   CHECK(three.refused("  bucket_rule: pytorch") ==
         "s.yaml:4:16: training.bucket_rule: unknown name \"pytorch\"; did you mean \"torch\"?; "
         "known: "

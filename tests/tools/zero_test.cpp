@@ -1,0 +1,95 @@
+#include <algorithm>
+#include <map>
+
+#include <catch2/catch.hpp>
+
+#include "tests/tools/program.hpp"
+
+namespace ddpsim {
+namespace {
+
+using Catch::Matchers::Contains;
+
+Json answer_of(const std::vector<std::string>& words) {
+  std::vector<std::string> all = words;
+  all.insert(all.end(), {"-q", "--json", "-"});
+  const Outcome outcome = ddpsim(all);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  return Json::parse(outcome.out);
+}
+
+}  // namespace
+
+TEST_CASE("run prints the ladder: each rung keeps less on a rank", "[tools][zero]") {
+  const Scratch scratch;
+  const std::string file = scratch
+                               .write("ladder.yaml",
+                                      "workload: {model: gpt2, batch: 4, sequence: 1024}\n"
+                                      "cluster: dgx-h100\n"
+                                      "compare: [naive, flat, overlap, bucketed, zero1, zero2, "
+                                      "zero3, fsdp]\n")
+                               .string();
+  const Json results = answer_of({"run", file})["results"];
+  REQUIRE(results.size() == 8);
+  std::map<std::string, Json> by;
+  for (const Json& each : results) by[each["strategy"]] = each;
+  const auto of = [&](const char* strategy, const char* key) {
+    return by.at(strategy)["memory"][key].get<double>();
+  };
+  // Eight ranks: a share of the optimizer's state each.
+  CHECK(of("zero1", "optimizer_bytes") ==
+        Approx(of("bucketed", "optimizer_bytes") / 8).epsilon(0.3));
+  for (const char* each : {"zero2", "zero3", "fsdp"})
+    CHECK(of(each, "optimizer_bytes") ==
+          Approx(of("bucketed", "optimizer_bytes") / 8).epsilon(0.01));
+  CHECK(of("zero2", "parameters_bytes") ==
+        Approx(of("bucketed", "parameters_bytes")).epsilon(0.001));
+  for (const char* each : {"zero1", "zero2", "zero3", "fsdp"}) {
+    CHECK(by.at(each)["step_low_ms"].is_null());
+    CHECK(by.at(each)["exposed_ms"] > 0);
+    CHECK(by.at(each)["optimizer_ms"] < 0.4 * by.at("bucketed")["optimizer_ms"].get<double>());
+  }
+  // DeepSpeed's stage 2 hides nothing unless it is told to.
+  const Json told = answer_of({"run", file, "--set",
+                               "training.zero2={overlap_comm: true, "
+                               "reduce_bucket_size: 20000000}"})["results"];
+  CHECK(told[5]["strategy"] == "zero2");
+  CHECK(told[5]["exposed_ms"] < by.at("zero2")["exposed_ms"]);
+}
+
+TEST_CASE("real ranks run every ZeRO as it is predicted", "[tools][zero]") {
+  const std::string backend = GENERATE("threads", "gloo");
+  const Scratch scratch;
+  const std::string json = scratch.path("result.json").string();
+  const Outcome outcome =
+      ddpsim({"validate",  shipped("examples/mlp-2ranks.yaml"),
+              "--backend", backend,
+              "--ranks",   "2",
+              "--set",     "compare=[none, zero1, zero2, zero3]",
+              "--set",     "workload.model={family: mlp, widths: [200, 150, 100]}",
+              "--set",     "workload.batch=4",
+              "--set",     "workload.optimizer=adamw",
+              "--set",     "training.zero1={variant: megatron, overlap_grad_reduce: true}",
+              "--set",     "training.zero3={stage3_param_persistence_threshold: 0}",
+              "--steps",   "3",
+              "--warm-up", "1",
+              "--repeats", "2",
+              "--timeout", "60 s",
+              "--json",    json});
+  CAPTURE(backend, outcome.err);
+  REQUIRE(outcome.code == 0);
+  for (const Json& each : Json::parse(content_of(json)).at("results")) {
+    if (each["strategy"] == "none") continue;
+    CAPTURE(each.dump());
+    CHECK(each.at("gradients").at("wrong") == 0);
+    CHECK(each.at("gradients").at("worst_over_tolerance") > 0);
+    const Json &predicted = each.at("predicted"), &measured = each.at("measured");
+    for (const char* key : {"collectives", "wire_bytes"})
+      CHECK(predicted.at(key) == measured.at(key));
+    CHECK(predicted.at("collectives") > 0);
+    CHECK(measured.at("step_ms") > 0);
+  }
+}
+
+}  // namespace ddpsim
