@@ -113,9 +113,9 @@ struct Unchunk {
   std::int32_t parts = 1;
 };
 /// Each of `from` lies at its place in something whole, of which the ranks of the group in the
-/// communicator `of` share equal parts, as long as `to`; the first part begins at `begin`, as places
-/// count. `to`, which is this rank's part = what of `from` falls into it; the rest of it stays.
-/// Casts where types differ.
+/// communicator `of` share equal parts, as long as `to`; the first part begins at `begin`, as
+/// places count. `to`, which is this rank's part = what of `from` falls into it; the rest of it
+/// stays. Casts where types differ.
 struct TakePart {
   Slice to{};
   Operands places{}, from{};

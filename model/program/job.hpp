@@ -157,8 +157,8 @@ struct Job {
   std::uint32_t seed = 0;  ///< of the random numbers of that state, the same on all ranks
   /// [parameter] where its gradient lies in the end; empty: it has none.
   std::vector<Slice> gradients{};
-  /// [parameter] of which a rank keeps a part, or of its gradient alone. `gradients` then says where
-  /// the rank's part of what is shared lies, in which others may lie too. Empty: of none.
+  /// [parameter] of which a rank keeps a part, or of its gradient alone. `gradients` then says
+  /// where the rank's part of what is shared lies, in which others may lie too. Empty: of none.
   std::vector<Part> parts{};
 
   std::size_t ranks() const { return program_of.size(); }

@@ -198,8 +198,9 @@ class Step {
     strategy_.before_optimizer(step_);
     const std::vector<KnownWork>& kernels = step_.works.optimizer;
     for (std::size_t k = 0; k < kernels.size(); ++k) {
-      const std::uint32_t work =
-          step_.shards == 1 ? step_.writer.number_of(kernels[k]) : step_.part_of_update(kernels[k], 1, step_.shards);
+      const std::uint32_t work = step_.shards == 1
+                                     ? step_.writer.number_of(kernels[k])
+                                     : step_.part_of_update(kernels[k], 1, step_.shards);
       step_.writer.kernel_task(Operation::optimizer, work, update(k),
                                {.kernel = static_cast<std::int32_t>(k)});
       if (k == 0 && step_.works.clips_gradients) strategy_.norm_found(step_);

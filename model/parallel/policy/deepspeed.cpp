@@ -1,11 +1,11 @@
-// DeepSpeed's ZeRO, stages 1 and 2. All parameters lie in one flat piece, of which each rank updates
-// one of W equal parts; a part may begin and end within a parameter.
+// DeepSpeed's ZeRO, stages 1 and 2. All parameters lie in one flat piece, of which each rank
+// updates one of W equal parts; a part may begin and end within a parameter.
 //
 //     reduction  gradients are copied into a bucket; one that would not fit makes the bucket reduce
 //                first, and one that is larger than a bucket is reduced where it is. Reducing is:
-//                divide, flatten (a copy, unless all is one rank's), all-reduce, and copy what falls
-//                into the rank's part. With overlap_comm that runs on a stream of its own, and at
-//                the begin of each the kernels wait for the one before.
+//                divide, flatten (a copy, unless all is one rank's), all-reduce, and copy what
+//                falls into the rank's part. With overlap_comm that runs on a stream of its own,
+//                and at the begin of each the kernels wait for the one before.
 //     stage 1    reduces once, in the last micro-batch: with overlap_comm from hooks, else when
 //                backward has ended, in the order of registration.
 //     stage 2    reduces in hooks in every micro-batch, and adds up what falls into its part.

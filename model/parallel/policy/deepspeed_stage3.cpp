@@ -3,9 +3,9 @@
 //
 //     before a module's pass what is missing of its parameters is gathered and waited for; then
 //                those that the step uses next are gathered ahead, until the prefetch bucket is
-//                full. A module that contains others does that too, before these. Several parameters
-//                are gathered together: a copy in, one all-gather, a copy out for each. One alone is
-//                gathered where it is used.
+//                full. A module that contains others does that too, before these. Several
+//                parameters are gathered together: a copy in, one all-gather, a copy out for each.
+//                One alone is gathered where it is used.
 //     behind it  what the step does not use again soon (stage3_max_reuse_distance) is freed, but
 //                for parameters that gathering ahead has passed by because they were there.
 //     gradients  are copied into a bucket, and reduced before it would hold too much: pack by
@@ -15,9 +15,9 @@
 //
 // With overlap_comm gathers and reductions run on streams of their own, which share a communicator;
 // without it all runs on the stream of kernels. The host waits while more than two gathers, or two
-// reductions, are unfinished. Every step is taken to be like the one before: the first one, in which
-// DeepSpeed records what it will use, is not modelled. Modules are known by the names of their
-// parameters: those without any, which gather ahead too, are not there.
+// reductions, are unfinished. Every step is taken to be like the one before: the first one, in
+// which DeepSpeed records what it will use, is not modelled. Modules are known by the names of
+// their parameters: those without any, which gather ahead too, are not there.
 //
 // Source: deepspeed 0.19.8, runtime/zero/stage3.py, partitioned_param_coordinator.py,
 // partition_parameters.py (rules F89-F92).

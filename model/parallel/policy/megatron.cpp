@@ -1,6 +1,6 @@
-// Megatron-LM's distributed optimizer. Parameters and gradients lie in buckets, in the reverse order
-// of registration; a bucket is closed when it reaches its size. Of each bucket a rank updates one of
-// W equal parts.
+// Megatron-LM's distributed optimizer. Parameters and gradients lie in buckets, in the reverse
+// order of registration; a bucket is closed when it reaches its size. Of each bucket a rank updates
+// one of W equal parts.
 //
 //     backward   gradients are computed where they lie in their bucket. When the last micro-batch's
 //                are all there: scale, and reduce-scatter in place. With overlap_grad_reduce a hook

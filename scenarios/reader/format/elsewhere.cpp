@@ -18,8 +18,8 @@ struct Word {
 };
 constexpr std::string_view no_time = "it does not change how long a step takes: leave it out";
 constexpr std::string_view zero_hooks =
-    "sharded training is not modelled, except for ZeRO's comm hooks: write training.comm_hook: "
-    "zero_step";
+    "ZeRO is a strategy: write training.strategy: zero1, zero2 or zero3, and options of DeepSpeed "
+    "and Megatron-LM under training.zero1, zero2 or zero3";
 constexpr std::string_view sharded =
     "PyTorch 2's fully_shard is a strategy: write training.strategy: fsdp";
 constexpr std::string_view not_modelled = "it is not modelled: leave it out";
