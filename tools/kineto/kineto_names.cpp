@@ -10,6 +10,7 @@
 
 #include "model/base/index.hpp"
 #include "model/parallel/passes_of.hpp"
+#include "model/timeline/port_bytes.hpp"
 #include "tools/kineto/kineto_words.hpp"
 
 namespace ddpsim {
@@ -305,7 +306,7 @@ CollectiveName collective_name(const Scenario& scenario, const program::Job& job
   named.call = words.call;
   named.name = words.name;
   named.dtype = type.dtype;
-  named.ranks = work.group > 0 ? work.group : static_cast<int>(job.ranks());
+  named.ranks = ranks_of(job, work);
   named.stride = work.stride;
   named.elements_in = named.elements_out = work.payload.count / type.bytes;
   if (work.operation == Operation::all_gather) named.elements_out *= named.ranks;
@@ -316,21 +317,6 @@ CollectiveName collective_name(const Scenario& scenario, const program::Job& job
       "ncclDevKernel_{}_{}{}_LL(ncclDevKernelArgsStorage<4096ul>)", words.kernel,
       sums(work.operation) ? fmt::format("Sum_{}_", type.kernel) : "", tree ? "TREE" : "RING");
   return named;
-}
-
-double port_share(Operation operation, int ranks) {
-  const double others = static_cast<double>(ranks - 1) / ranks;
-  switch (collective_of(operation)) {
-    case CollectiveOperation::all_reduce:
-      return 2 * others;
-    case CollectiveOperation::all_gather:  // each rank's input is one part of the result
-      return ranks - 1;
-    case CollectiveOperation::reduce_scatter:
-      return others;
-    case CollectiveOperation::broadcast:
-      return 1;
-  }
-  return 1;
 }
 
 std::string_view tensor_type(DType type) {

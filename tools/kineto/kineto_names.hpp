@@ -44,10 +44,6 @@ struct CollectiveName {
 CollectiveName collective_name(const Scenario& scenario, const program::Job& job,
                                const program::Task& task, const CollectiveChoice& choice);
 
-/// How many bytes a rank sends through its port for each byte of payload, as nccl-tests count its
-/// bus bandwidth.
-double port_share(Operation operation, int ranks);
-
 /// "float", as the profiler writes a tensor's type.
 std::string_view tensor_type(DType type);
 

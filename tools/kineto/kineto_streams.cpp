@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/timeline/port_bytes.hpp"
 #include "model/timeline/spans.hpp"
 #include "tools/kineto/kineto_rank.hpp"
 #include "tools/kineto/kineto_words.hpp"

@@ -16,6 +16,7 @@
 #include "tools/report/reports/score_report.hpp"
 #include "tools/report/reports/shared_update.hpp"
 #include "tools/report/reports/throughput_report.hpp"
+#include "tools/report/reports/unit_report.hpp"
 #include "tools/report/reports/why_report.hpp"
 #include "tools/study/names.hpp"
 
@@ -170,8 +171,10 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
   if (auto picture = why_picture(run.scenario, run.named())) section.page.add(std::move(*picture));
   section.add_notes(notes);
   if (!more.request.why)
-    section.folded.emplace_back("What each step loses, and what exposes each bucket, in figures",
-                                why_page(run, losses_of(run)));
+    section.folded.emplace_back(
+        fmt::format("What each step loses, and what exposes each {}, in figures",
+                    word_for_groups(run.named())),
+        why_page(run, losses_of(run)));
   return section;
 }
 

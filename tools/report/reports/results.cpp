@@ -6,11 +6,13 @@
 #include "tools/report/records/memory_fields.hpp"
 #include "tools/report/records/step_fields.hpp"
 #include "tools/report/records/throughput_fields.hpp"
+#include "tools/report/records/unit_fields.hpp"
 #include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/described_report.hpp"
 #include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/throughput_report.hpp"
+#include "tools/report/reports/unit_report.hpp"
 #include "tools/report/writers/chart.hpp"
 #include "tools/study/names.hpp"
 
@@ -129,9 +131,11 @@ Record result_record(const Scenario& scenario, const Result& result) {
   const std::vector<program::ParameterGroup>& groups = result.step->job().groups;
   Record record = record_without_buckets(scenario, result);
   List buckets;
-  for (std::size_t b = 0; b < groups.size(); ++b)
+  const bool units = has_units(*result.step);
+  for (std::size_t b = 0; b < groups.size() && !units; ++b)
     buckets.emplace_back(bucket_record(scenario, groups[b], result.step->metrics.buckets[b], b));
   record.add(fields::buckets, std::move(buckets));
+  if (units) record.add(fields::units, unit_records(scenario, *result.step, false));
   return record;
 }
 
