@@ -133,7 +133,7 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
   ReportSection section;
   section.title = run.scenario.name;
   const std::vector<Result> results = run.results();
-  const Result& chief = chief_of(results);
+  const Result& chief = chief_of(results, run.scenario.training.strategy);
   section.headline = headline_of(outcome_of(run.scenario, chief),
                                  fmt::format("{} on {}", strategy_label(chief.step->training),
                                              ranks_text(run.scenario.cluster.ranks())),
@@ -145,7 +145,7 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
               "Rank 0 of one step, every strategy on one scale. A bucket's bar shows how it fills, "
               "waits, and is reduced."});
   const std::optional<KnownAccuracy>& accuracy = run.knowledge.accuracy;
-  if (accuracy) section.verdict += " " + sentence(*accuracy);
+  if (accuracy && any_has_band(run)) section.verdict += " " + sentence(*accuracy);
   MoreOfSteps shown = more;  // but for what is folded
   shown.request.why = false;
   section.page.add(run_page(run, shown));

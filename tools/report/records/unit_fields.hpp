@@ -108,9 +108,9 @@ inline constexpr Field port_bytes = bytes_field(
     "gathered or reduce-scattered. There only where a strategy that shards is compared.",
     Better::low);
 
-inline constexpr std::array of_unit{&unit_index,      &unit_name,       &unit_bytes,
-                                    &unit_parameters, &unit_exposed_ms, &unit_collectives,
-                                    &unit_kind,       &unit_count,      &unit_sent_bytes,
-                                    &unit_ready_ms,   &unit_held_by};
+inline constexpr std::array of_unit{
+    &port_bytes,      &units,           &unit_index,       &unit_name, &unit_bytes,
+    &unit_parameters, &unit_exposed_ms, &unit_collectives, &unit_kind, &unit_count,
+    &unit_sent_bytes, &unit_ready_ms,   &unit_held_by};
 
 }  // namespace ddpsim::fields

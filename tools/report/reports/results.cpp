@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "model/timeline/port_bytes.hpp"
 #include "tools/report/records/choice_record.hpp"
 #include "tools/report/records/memory_fields.hpp"
 #include "tools/report/records/step_fields.hpp"
@@ -155,6 +156,14 @@ Record run_record(const Scenario& scenario, const std::vector<std::string>& note
   return record;
 }
 
+bool any_has_units(const std::vector<Result>& results) {
+  return std::ranges::any_of(results, [](const Result& each) { return has_units(*each.step); });
+}
+
+void add_port_bytes(Record& record, const Step& step) {
+  record.add(fields::port_bytes, port_bytes(step.rank()).count);
+}
+
 const std::vector<Field>& run_columns() {
   static const std::vector<Field> columns = [] {
     std::vector<Field> all{fields::implementation,
@@ -229,6 +238,8 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results,
   Table table{{fields::strategy_in_words, fields::step_ms, fields::forward_ms, fields::backward_ms,
                fields::optimizer_ms, fields::communication_ms, fields::exposed_ms, fields::overlap,
                fields::speedup_vs_naive, fields::collectives, fields::bound}};
+  const bool units = any_has_units(results);
+  if (units) table.columns.insert(table.columns.end() - 1, fields::port_bytes);
   if (!partial_text(scenario).empty()) table.title = "partial results";
   std::vector<NamedStep> steps;
   for (const Result& result : results) {
@@ -237,6 +248,7 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results,
     record.add(fields::overlap, result.step->metrics.communication > Duration::zero()
                                     ? *record.find(fields::overlap_ratio)
                                     : FieldValue());
+    if (units) add_port_bytes(record, *result.step);
     table.add(record);
   }
   page.add(std::move(table));
