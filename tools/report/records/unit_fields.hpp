@@ -14,7 +14,7 @@ inline constexpr Field units = list_field("units",
                                           "One object for each unit, in the order in which they "
                                           "are gathered. There only under a strategy "
                                           "that shards, whose list of buckets is empty.");
-inline constexpr Field unit_index = count_field("index", "unit", "Which unit it is, from 0.");
+inline constexpr Field unit_index = count_field("index", "no.", "Which unit it is, from 0.");
 inline constexpr Field unit_name =
     text_field("unit", "unit",
                "The module whose parameters are the unit: what the first parameters of all its "
@@ -51,6 +51,23 @@ inline constexpr Field unit_ready_ms =
     ms_field("ready_ms", "ready ms",
              "When the collective's input could have been there at the earliest: that of a gather "
              "when the step begins, that of a reduction once the unit's gradients are packed.")
+        .with(thousandths);
+inline constexpr Field unit_start_ms =
+    ms_field("start_ms", "start ms",
+             "When the collective began on all ranks, from the start of the step.")
+        .with(thousandths);
+inline constexpr Field unit_end_ms =
+    ms_field("end_ms", "end ms", "When the collective ended, from the start of the step.")
+        .with(thousandths);
+inline constexpr Field unit_called_ms =
+    ms_field("called_ms", "called", "When the collective's input was there.").with(thousandths);
+inline constexpr Field unit_issued_ms =
+    ms_field("issued_ms", "issued", "When the host began to launch the collective.")
+        .with(thousandths);
+inline constexpr Field unit_launched_ms =
+    ms_field("launched_ms", "launched",
+             "When the collective was launched and, on a CPU, handed over to the thread that "
+             "communicates.")
         .with(thousandths);
 inline constexpr Field unit_held_by = text_field(
     "held_by", "held by",
@@ -100,17 +117,11 @@ inline constexpr std::array<UnitColumns, all_unit_collective_kinds.size()> of_un
                   "updated_gather_start_ms", "updated_gather_end_ms", "updated_gather_exposed_ms"},
                  "gather behind update", "gather behind update", "because")};
 
-// Of `run` where a strategy that shards is compared.
-inline constexpr Field port_bytes = bytes_field(
-    "port_bytes", "sent",
-    "How many bytes each rank sends through its port in a step's collectives, as by a "
-    "ring of W ranks: 2 (W - 1) / W of what is all-reduced, (W - 1) / W of what is "
-    "gathered or reduce-scattered. There only where a strategy that shards is compared.",
-    Better::low);
-
 inline constexpr std::array of_unit{
-    &port_bytes,      &units,           &unit_index,       &unit_name, &unit_bytes,
-    &unit_parameters, &unit_exposed_ms, &unit_collectives, &unit_kind, &unit_count,
-    &unit_sent_bytes, &unit_ready_ms,   &unit_held_by};
+    &units,           &unit_index,      &unit_name,        &unit_bytes,
+    &unit_parameters, &unit_exposed_ms, &unit_collectives, &unit_kind,
+    &unit_count,      &unit_sent_bytes, &unit_ready_ms,    &unit_start_ms,
+    &unit_end_ms,     &unit_called_ms,  &unit_issued_ms,   &unit_launched_ms,
+    &unit_held_by};
 
 }  // namespace ddpsim::fields

@@ -13,7 +13,7 @@ inline constexpr Field why =
     record_field("why", "What holds up each exposed bucket, and what would remove it.");
 inline constexpr Field exposed_in_buckets_ms =
     ms_field("exposed_in_buckets_ms", "exposed in buckets ms",
-             "The exposed time of all buckets together.", Better::low);
+             "The exposed time of all buckets, or units, together.", Better::low);
 inline constexpr Field exposed_elsewhere_ms =
     ms_field("exposed_elsewhere_ms", "exposed elsewhere ms",
              "What the step is longer without being exposed in buckets: interference, copies, "

@@ -8,6 +8,7 @@
 #include "model/base/index.hpp"
 #include "model/timeline/port_bytes.hpp"
 #include "tools/report/records/choice_record.hpp"
+#include "tools/report/records/schedule_fields.hpp"
 #include "tools/report/records/unit_fields.hpp"
 #include "tools/report/records/why_fields.hpp"
 #include "tools/report/reports/why_report.hpp"
@@ -58,14 +59,14 @@ Record collective_record(const Step& step, const UnitCollective& collective, boo
            static_cast<std::int64_t>(port_share(work.operation, ranks_of(step.job(), work)) *
                                      static_cast<double>(work.payload.count)))
       .add(fields::unit_ready_ms, in_ms(told.times.ready))
-      .add(fields::start_ms, in_ms(told.times.start))
-      .add(fields::end_ms, in_ms(told.times.end))
-      .add(fields::bucket_exposed_ms, in_ms(told.times.exposed));
+      .add(fields::unit_start_ms, in_ms(told.times.start))
+      .add(fields::unit_end_ms, in_ms(told.times.end))
+      .add(fields::unit_exposed_ms, in_ms(told.times.exposed));
   add_choice(record, told.times.choice);
   if (!why) return record;
-  return record.add(fields::called_ms, in_ms(told.called))
-      .add(fields::issued_ms, in_ms(told.issued))
-      .add(fields::launched_ms, in_ms(told.launched))
+  return record.add(fields::unit_called_ms, in_ms(told.called))
+      .add(fields::unit_issued_ms, in_ms(told.issued))
+      .add(fields::unit_launched_ms, in_ms(told.launched))
       .add(fields::previous_end_ms,
            told.previous == Instant{} ? FieldValue() : FieldValue(in_ms(told.previous)))
       .add(fields::unit_held_by, field_of(collective.held).name)
