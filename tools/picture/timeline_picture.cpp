@@ -249,6 +249,10 @@ Bar Timelines::bar_of(const Step& step, const RankOfJob& rank, const Span& span,
   const program::Task& task = rank.program.tasks[span.task];
   const bool launches = span.stream == 0 && task.stream != 0;
   Bar bar{span.start, span.end, launches ? Paint::launch : paint_of(operation_of(rank.job, task))};
+  const program::Origin& origin = rank.origin_of(task);
+  const bool of_unit = origin.group != nobody && !rank.job.groups[at(origin.group)].name.empty();
+  if (of_unit && bar.paint == Paint::hook)
+    bar.paint = Paint::copy;  // it packs, copies out or casts
   bar.name = names_.number_of(task_label(scenario_, step, task));
   if (launches) {
     bar.detail = is_launch;

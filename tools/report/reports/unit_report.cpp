@@ -195,21 +195,30 @@ Table exposed_units_table(const Step& step) {
   return table;
 }
 
-std::string exposed_units_text() {
-  return "of a unit: a gather or a reduce-scatter is exposed likewise; behind what it waited last, "
-         "if hidden\n"
-         "  itself        a gather would be exposed even if it began with the step: it is needed "
-         "at "
-         "once\n"
-         "  gradients     as above, of a reduce-scatter\n"
-         "  previous      the collective before it in its communicator was still running\n"
-         "  launch        the host had not launched it, or not what packs its input\n"
-         "  copy-out      a gather's input is packed once the gather before it has been copied "
-         "out\n"
-         "  input buffer  gradients are packed once the memory of an earlier reduce-scatter's "
-         "input "
-         "is free\n"
-         "  slowest rank  as above\n";
+std::string exposed_units_text(bool alone) {
+  std::string text =
+      alone ? "why (ms): a gather or a reduce-scatter is exposed while it runs and the compute "
+              "stream has\n"
+              "nothing to do; behind what it waited last, if it is hidden\n"
+            : "of units: a gather or a reduce-scatter is exposed likewise; behind what it waited "
+              "last, if it\n"
+              "is hidden\n";
+  text +=
+      "  itself        a gather would be exposed even if it began with the step: it is needed at "
+      "once\n"
+      "  gradients     ready so late that the reduce-scatter would be exposed even if it began at "
+      "once\n"
+      "  previous      the collective before it in its communicator was still running\n"
+      "  launch        the host had not launched it, or not what packs its input\n"
+      "  copy-out      a gather's input is packed once the gather before it has been copied out\n"
+      "  input buffer  gradients are packed once the memory of an earlier reduce-scatter's input "
+      "is free\n";
+  if (alone)
+    text +=
+        "  slowest rank  another rank arrived later, so that less computation was left to hide it; "
+        "the wait\n"
+        "                itself comes before the collective and is not in its exposed time\n";
+  return text;
 }
 
 std::vector<ExposedBucket> exposed_units(const Step& step) {

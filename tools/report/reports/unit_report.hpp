@@ -28,8 +28,8 @@ Table units_table(const Scenario& scenario, const Step& step);
 /// A row for each unit, the most exposed first: how much of each collective is exposed by what, and
 /// what those that are hidden waited for.
 Table exposed_units_table(const Step& step);
-/// What the words in it mean.
-std::string exposed_units_text();
+/// What the words in it mean; `alone`: no bucket is told beside units.
+std::string exposed_units_text(bool alone);
 
 /// A unit's collectives as one for each unit: its exposed time and causes together.
 std::vector<ExposedBucket> exposed_units(const Step& step);

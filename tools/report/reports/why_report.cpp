@@ -253,6 +253,39 @@ Table changes_table(const Comparison& comparison) {
   return table;
 }
 
+/// What the causes of buckets mean. `copied`: some are copied to the host; `several`: some have
+/// several collectives.
+std::string buckets_text(bool copied, bool several) {
+  std::string text =
+      "why (ms): an all-reduce is exposed while it runs and the compute stream has nothing to do\n"
+      "  gradients     ready so late that the all-reduce would be exposed even if it began at "
+      "once\n"
+      "  turn          it had to wait: buckets go in order; naive and flat send after the backward "
+      "pass\n"
+      "  previous      the collective before it was still running\n"
+      "  launch        the host had not launched it yet or, on a CPU, not handed it over to the "
+      "thread\n"
+      "                that communicates; while the collective before it runs that one counts\n"
+      "  slowest rank  another rank arrived later, so that less computation was left to hide it; "
+      "the "
+      "wait\n"
+      "                itself comes before the all-reduce and is not in its exposed time\n";
+  if (copied)
+    text +=
+        "  host copies   it waited for its copy to the host, or the copies there and back were "
+        "exposed themselves:\n"
+        "                nothing was computed then, and nothing was reduced\n";
+  if (several)
+    text +=
+        "  hook          a later collective of a comm hook waited for the hook's steps before it: "
+        "under\n"
+        "                ZeRO's hooks a broadcast for its owner's update\n"
+        "Of a hook's several collectives in a bucket, called to end and how are of the one that is "
+        "exposed\n"
+        "longest; exposed and because are of all of them.\n";
+  return text;
+}
+
 }  // namespace
 
 std::string bucket_label(const Scenario& scenario, const program::Job& job, std::size_t bucket) {
@@ -287,41 +320,17 @@ Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
     const StepMetrics* none = without(*named.step);
     return none != nullptr && saved_by_sharing(*named.step, *none).has_value();
   });
-  std::string text =
-      "why (ms): an all-reduce is exposed while it runs and the compute stream has nothing to do\n"
-      "  gradients     ready so late that the all-reduce would be exposed even if it began at "
-      "once\n"
-      "  turn          it had to wait: buckets go in order; naive and flat send after the backward "
-      "pass\n"
-      "  previous      the collective before it was still running\n"
-      "  launch        the host had not launched it yet or, on a CPU, not handed it over to the "
-      "thread\n"
-      "                that communicates; while the collective before it runs that one counts\n"
-      "  slowest rank  another rank arrived later, so that less computation was left to hide it; "
-      "the "
-      "wait\n"
-      "                itself comes before the all-reduce and is not in its exposed time\n";
-  if (copied)
-    text +=
-        "  host copies   it waited for its copy to the host, or the copies there and back were "
-        "exposed themselves:\n"
-        "                nothing was computed then, and nothing was reduced\n";
-  if (several)
-    text +=
-        "  hook          a later collective of a comm hook waited for the hook's steps before it: "
-        "under\n"
-        "                ZeRO's hooks a broadcast for its owner's update\n"
-        "Of a hook's several collectives in a bucket, called to end and how are of the one that is "
-        "exposed\n"
-        "longest; exposed and because are of all of them.\n";
-  if (std::ranges::any_of(steps, [](const NamedStep& named) { return has_units(*named.step); }))
-    text += exposed_units_text();
+  const std::string word = word_for_groups(steps);
+  std::string text = word == "unit" ? "" : buckets_text(copied, several);
+  if (word != "bucket") text += exposed_units_text(word == "unit");
   text += shared ? "Without communication each rank updates all parameters, under ZeRO's hooks its "
                    "share. But for that, a\n"
                    "step is longer than without communication by more than its exposed buckets: "
                    "interference,\n"
-                 : "A step is longer than without communication by more than its exposed buckets: "
-                   "interference,\n";
+                 : fmt::format(
+                       "A step is longer than without communication by more than its exposed "
+                       "{}: interference,\n",
+                       word == "unit" ? "units" : "buckets");
   text += "copies, hooks, and what earlier micro-batches and broadcasts wait for come on top.\n";
   Page page;
   page.add(Paragraph{std::move(text)});
