@@ -32,8 +32,7 @@ std::vector<int> stream_numbers(const std::vector<StreamKind>& kinds, bool apart
         numbers.push_back(compute_stream);
         break;
       case StreamKind::communication:
-        numbers.push_back(apart ? last : communication_stream);
-        if (apart) last += between_streams;
+        numbers.push_back(apart ? last += between_streams : communication_stream);
         break;
       case StreamKind::copies:
       case StreamKind::side:

@@ -225,6 +225,29 @@ Record in_the_long_run(Record record, const Comparison& run, const Result& resul
   return record;
 }
 
+namespace {
+
+/// Where strategies that shard stand beside others, what they save and what that costs comes first.
+std::vector<Field> ladder_columns() {
+  constexpr auto some = static_cast<Importance>(4);
+  return {fields::strategy_in_words,
+          fields::step_ms,
+          fields::forward_ms,
+          fields::backward_ms,
+          fields::optimizer_ms,
+          fields::communication_ms.with(fields::little),
+          fields::exposed_ms,
+          fields::overlap.with(some),
+          fields::speedup_vs_naive,
+          fields::collectives.with(fields::usual),
+          fields::port_bytes,
+          fields::peak_memory_bytes.with(fields::much),
+          fields::fits_device.with(fields::much),
+          fields::bound.with(some)};
+}
+
+}  // namespace
+
 Page run_page(const Scenario& scenario, const std::vector<Result>& results,
               const Knowledge& knowledge) {
   Page page;
@@ -235,11 +258,13 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results,
       to_string(scenario.workload.gradient_size()), cluster_text(scenario, knowledge))});
   page.add(Paragraph{described_text(scenario)});
   page.add(Paragraph{code_text(scenario)});
-  Table table{{fields::strategy_in_words, fields::step_ms, fields::forward_ms, fields::backward_ms,
-               fields::optimizer_ms, fields::communication_ms, fields::exposed_ms, fields::overlap,
-               fields::speedup_vs_naive, fields::collectives, fields::bound}};
   const bool units = any_has_units(results);
-  if (units) table.columns.insert(table.columns.end() - 1, fields::port_bytes);
+  Table table{
+      units ? ladder_columns()
+            : std::vector<Field>{fields::strategy_in_words, fields::step_ms, fields::forward_ms,
+                                 fields::backward_ms, fields::optimizer_ms,
+                                 fields::communication_ms, fields::exposed_ms, fields::overlap,
+                                 fields::speedup_vs_naive, fields::collectives, fields::bound}};
   if (!partial_text(scenario).empty()) table.title = "partial results";
   std::vector<NamedStep> steps;
   for (const Result& result : results) {
@@ -248,7 +273,12 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results,
     record.add(fields::overlap, result.step->metrics.communication > Duration::zero()
                                     ? *record.find(fields::overlap_ratio)
                                     : FieldValue());
-    if (units) add_port_bytes(record, *result.step);
+    if (units) {
+      const StepMemory memory = memory_of(scenario, result);
+      add_port_bytes(record, *result.step);
+      record.add(fields::peak_memory_bytes, memory.peak.count)
+          .add(fields::fits_device, fits_value(scenario, memory));
+    }
     table.add(record);
   }
   page.add(std::move(table));
