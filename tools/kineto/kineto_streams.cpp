@@ -203,8 +203,8 @@ class StreamWriter {
       const TaskTimes& from = step_.times(mark.of);
       const TaskTimes& to = step_.times(mark.task);
       if (from.end == from.start || to.end == to.start) continue;
-      events_.flow("bucket", "gradient", ++correlation_, row_of(mark.of), from.start,
-                   row_of(mark.task), to.start);
+      events_.flow(apart_ ? "unit" : "bucket", "gradient", ++correlation_, row_of(mark.of),
+                   from.start, row_of(mark.task), to.start);
     }
   }
   TraceRow row_of(std::size_t task) { return row(task, numbers_[step_.task(task).stream]); }
