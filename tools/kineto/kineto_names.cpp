@@ -296,7 +296,7 @@ std::string operator_name(const Scenario& scenario, const Training& training,
 std::string unit_range(const program::Job& job, const program::Task& task) {
   const auto& [action, origin] = job.deed_of(task);
   if (origin.group == nobody || job.groups[at(origin.group)].name.empty()) return "";
-  const std::string& label = job.labels[at(origin.label)];
+  const std::string label = origin.label == 0 ? "" : job.labels[at(origin.label)];
   const std::string_view range = range_of(label, job.works[task.work].operation, action);
   if (range.empty()) return "";
   const std::string& unit = job.groups[at(origin.group)].name;
