@@ -68,7 +68,8 @@ TEST_CASE("a unit is a row: its gathers, its reduce-scatter, and no word of buck
                          Contains("reduce-scatter") && Contains("the root") &&
                          Contains("model.layers.31"));
   const std::string why = done({"run", file, "--why", "-q"}).out;
-  CHECK_THAT(why, Contains(" of 33 units are exposed, ") && Contains("because"));
+  CHECK_THAT(why,
+             Contains(" of 33 units are exposed, ") && Contains("itself") && Contains("hidden, "));
   const std::string page = scratch.path("page.html").string();
   done({"run", file, "-q", "--report", page});
   CHECK_THAT(content_of(page), Contains("What exposes each unit"));
@@ -157,7 +158,7 @@ TEST_CASE("replicas have an all-reduce each, behind the reduce-scatter", "[tools
   CHECK(sent[0]["count"] == 2);  // each micro-batch gathers, and reduces
   CHECK(sent[2]["count"] == 2);
   CHECK(sent[0]["port_bytes"] == std::int64_t{7} * 872'448'000 / 8);  // among eight ranks
-  CHECK(sent[3]["port_bytes"] == 872'448'000 / 8);      // 2 (2 - 1) / 2 of an eighth
+  CHECK(sent[3]["port_bytes"] == 872'448'000 / 8);                    // 2 (2 - 1) / 2 of an eighth
 }
 
 TEST_CASE("replicas that do not divide the ranks are refused where they are written",

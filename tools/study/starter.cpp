@@ -116,14 +116,22 @@ class StarterText {
 
  private:
   std::string head() const {
+    const std::string second =
+        shards(starter_.strategy)
+            ? fmt::format("#   ddpsim plan {0} --gpus 8..64*2    finds what fits and is quickest",
+                          file_)
+            : fmt::format(
+                  "#   ddpsim tune {0}       finds the best bucket sizes, and prints what "
+                  "to paste",
+                  file_);
     return fmt::format(
         R"(# What is trained, on what, and how. `ddpsim explain KEY` tells what a key means.
 #   ddpsim run {0}        predicts a step under each strategy
-#   ddpsim tune {0}       finds the best bucket sizes, and prints what to paste
+{2}
 #   ddpsim explore {0}    has sliders for caps, ranks and links, in a browser
 name: {1}
 )",
-        file_, value_of(title()));
+        file_, value_of(title()), second);
   }
 
   /// What is trained: what it is trained on may change with a flag.
@@ -204,11 +212,10 @@ compare: [none, naive, flat, overlap, bucketed]
     if (starter_.strategy == Strategy::fsdp) {
       // A file's passes are in its own types.
       if (feed_ && device_.peak_of(DType::bf16) > FlopRate{})
-        text += line("mp_policy", "{param_dtype: bf16, reduce_dtype: fp32}",
-                     "what is gathered, and summed; else workload.dtype");
+        text += line("mp_policy", "{param_dtype: bf16, reduce_dtype: fp32}", "of gathers, of sums");
       text +=
           R"(  # reshard_after_forward: true # free parameters behind forward; auto: but the root's
-  # units: ["layers.*"]         # modules that fully_shard is called with; else each block
+  # units: ["*"]                # modules that fully_shard is called with; else each block
   # replicate: 2                # replicas, each sharded among its own ranks (HSDP)
 )";
     }

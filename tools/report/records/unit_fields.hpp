@@ -75,47 +75,43 @@ inline constexpr Field unit_held_by = text_field(
 
 /// The columns of one kind of collective.
 struct UnitColumns {
-  Field from_to, exposed, because;     ///< for people
+  Field from_to, because;              ///< for people
   Field start_ms, end_ms, exposed_ms;  ///< for programs
 };
-constexpr UnitColumns unit_columns(std::array<std::string_view, 6> names, std::string_view label,
-                                   std::string_view exposed_label, std::string_view because_label) {
+constexpr UnitColumns unit_columns(std::array<std::string_view, 5> names, std::string_view label,
+                                   Importance importance) {
   const auto ms = [](std::string_view name, std::string_view hint) {
     return ms_field(name, name, hint).with(thousandths).only_for(Audience::programs);
   };
-  return {text_field(names[0], label, "From when to when it ran, in ms from the start of the step.")
-              .with(much)
-              .only_for(Audience::people),
-          ms_field(names[1], exposed_label, "How much of it is exposed.")
-              .with(thousandths)
-              .with(most)
-              .only_for(Audience::people),
-          text_field(names[2], because_label, "The causes with what each accounts for.")
-              .with(Look{}.to_the_left().or_blank())
-              .with(much)
-              .only_for(Audience::people),
-          ms(names[3], "When the collective began on all ranks, from the start of the step."),
-          ms(names[4], "When the collective ended, from the start of the step."),
-          ms(names[5], "How much of the collective is exposed.")};
+  return {
+      text_field(names[0], label, "From when to when it ran, in ms from the start of the step.")
+          .with(importance)
+          .only_for(Audience::people),
+      text_field(names[1], label, "How much of it is exposed, with what each cause accounts for.")
+          .with(Look{}.to_the_left())
+          .with(importance)
+          .only_for(Audience::people),
+      ms(names[2], "When the collective began on all ranks, from the start of the step."),
+      ms(names[3], "When the collective ended, from the start of the step."),
+      ms(names[4], "How much of the collective is exposed.")};
 }
 /// [UnitCollectiveKind]
 inline constexpr std::array<UnitColumns, all_unit_collective_kinds.size()> of_unit_kinds{
-    unit_columns({"forward_gather", "forward_gather_exposed", "forward_gather_because",
-                  "forward_gather_start_ms", "forward_gather_end_ms", "forward_gather_exposed_ms"},
-                 "forward gather", "forward gather", "because"),
-    unit_columns(
-        {"backward_gather", "backward_gather_exposed", "backward_gather_because",
-         "backward_gather_start_ms", "backward_gather_end_ms", "backward_gather_exposed_ms"},
-        "backward gather", "backward gather", "because"),
-    unit_columns({"reduction", "reduction_exposed", "reduction_because", "reduction_start_ms",
-                  "reduction_end_ms", "reduction_exposed_ms"},
-                 "reduce-scatter", "reduce-scatter", "because"),
-    unit_columns({"replica_sum", "replica_sum_exposed", "replica_sum_because",
-                  "replica_sum_start_ms", "replica_sum_end_ms", "replica_sum_exposed_ms"},
-                 "all-reduce", "all-reduce", "because"),
-    unit_columns({"updated_gather", "updated_gather_exposed", "updated_gather_because",
-                  "updated_gather_start_ms", "updated_gather_end_ms", "updated_gather_exposed_ms"},
-                 "gather behind update", "gather behind update", "because")};
+    unit_columns({"forward_gather", "forward_gather_because", "forward_gather_start_ms",
+                  "forward_gather_end_ms", "forward_gather_exposed_ms"},
+                 "forward gather", most),
+    unit_columns({"backward_gather", "backward_gather_because", "backward_gather_start_ms",
+                  "backward_gather_end_ms", "backward_gather_exposed_ms"},
+                 "backward gather", much),
+    unit_columns({"reduction", "reduction_because", "reduction_start_ms", "reduction_end_ms",
+                  "reduction_exposed_ms"},
+                 "reduce-scatter", most),
+    unit_columns({"replica_sum", "replica_sum_because", "replica_sum_start_ms",
+                  "replica_sum_end_ms", "replica_sum_exposed_ms"},
+                 "all-reduce", much),
+    unit_columns({"updated_gather", "updated_gather_because", "updated_gather_start_ms",
+                  "updated_gather_end_ms", "updated_gather_exposed_ms"},
+                 "gather behind update", much)};
 
 inline constexpr std::array of_unit{
     &units,           &unit_index,      &unit_name,        &unit_bytes,

@@ -81,10 +81,17 @@ std::string from_to(const UnitCollective& collective) {
                      in_ms(collective.why.times.end));
 }
 
+/// "5.426: itself 5.191, launch 0.235", "2.931 gradients", "hidden, previous".
 std::string because_of(const UnitCollective& collective) {
-  if (collective.why.times.exposed > Duration::zero()) return because(collective.why);
-  if (collective.held == Cause::itself || collective.held == Cause::gradients) return "hidden";
-  return fmt::format("hidden, behind {}", name_of(collective.held));
+  const ExposedBucket& told = collective.why;
+  if (told.times.exposed <= Duration::zero()) {
+    const bool waited = collective.held != Cause::itself && collective.held != Cause::gradients;
+    return waited ? fmt::format("hidden, {}", name_of(collective.held)) : "hidden";
+  }
+  const std::string exposed = fmt::format("{:.3f}", in_ms(told.times.exposed));
+  if (told.by(told.cause) == told.times.exposed)
+    return fmt::format("{} {}", exposed, name_of(told.cause));
+  return fmt::format("{}: {}", exposed, because(told));
 }
 
 }  // namespace
@@ -177,15 +184,14 @@ Table exposed_units_table(const Step& step) {
   });
   Table table{{fields::unit_name, fields::unit_bytes}};
   for (const UnitCollectiveKind kind : kinds_of(units))
-    table.columns.insert(table.columns.end(), {columns_of(kind).exposed, columns_of(kind).because});
+    table.columns.push_back(columns_of(kind).because);
   const std::size_t shown = std::min(order.size(), most_units_shown);
   for (std::size_t i = 0; i < shown; ++i) {
     Record record;
     record.add(fields::unit_name, name_of_group(step.job(), order[i]))
         .add(fields::unit_bytes, step.job().groups[order[i]].size.count);
     for (const UnitCollective& each : units[order[i]])
-      record.add(columns_of(each.kind).exposed, in_ms(each.why.times.exposed))
-          .add(columns_of(each.kind).because, because_of(each));
+      record.add(columns_of(each.kind).because, because_of(each));
     table.add(record);
   }
   Duration left{};
@@ -197,12 +203,13 @@ Table exposed_units_table(const Step& step) {
 
 std::string exposed_units_text(bool alone) {
   std::string text =
-      alone ? "why (ms): a gather or a reduce-scatter is exposed while it runs and the compute "
-              "stream has\n"
-              "nothing to do; behind what it waited last, if it is hidden\n"
-            : "of units: a gather or a reduce-scatter is exposed likewise; behind what it waited "
-              "last, if it\n"
-              "is hidden\n";
+      alone
+          ? "why (ms): a gather or a reduce-scatter is exposed while it runs and the compute "
+            "stream has\n"
+            "nothing to do; if it is hidden, the word says what it waited for last\n"
+          : "of units: a gather or a reduce-scatter is exposed likewise; if it is hidden, the word "
+            "says\n"
+            "what it waited for last\n";
   text +=
       "  itself        a gather would be exposed even if it began with the step: it is needed at "
       "once\n"
