@@ -355,7 +355,7 @@ CollectiveName collective_name(const Scenario& scenario, const program::Job& job
   if (of_unit && at(communicator) < job.communicators.size() &&
       (communicator > 0 || named.ranks < static_cast<int>(job.ranks()))) {
     named.group = std::to_string(communicator + 1);
-    named.group_is = "mesh_" + job.communicators[at(communicator)].name;
+    named.group_is = work.stride > 1 ? "mesh_replicate" : "mesh_shard";
   }
   named.elements_in = named.elements_out = work.payload.count / type.bytes;
   if (work.operation == Operation::all_gather) named.elements_out *= named.ranks;
