@@ -84,10 +84,14 @@ std::string hiding_text(const Result& best) {
           : fmt::format("{:.1f} % of the step", share));
 }
 
-}  // namespace
+/// The shortest step that averages gradients and fits, or of those that do not fit; null: none
+/// averages.
+struct Shortest {
+  const Result* result = nullptr;
+  bool none_fits = false, some_do_not = false;
+};
 
-std::string run_verdict(const Comparison& run) {
-  const std::vector<Result> results = run.results();
+Shortest shortest_of(const Comparison& run, const std::vector<Result>& results) {
   const auto is_unfit = [&](const Result& result) {
     return outcome_of(run.scenario, result).fits == std::optional(false);
   };
@@ -95,16 +99,35 @@ std::string run_verdict(const Comparison& run) {
   const auto key = [](const Result& result, bool unfit) {
     return std::tuple(unfit, result.step->metrics.step, result.step->metrics.working());
   };
-  const Result* best = nullptr;
-  bool none_fits = false, some_do_not = false;
+  Shortest found;
   for (const Result& result : results) {
     if (result.step->training.strategy == Strategy::none) continue;
     const bool unfit = is_unfit(result);
-    some_do_not = some_do_not || unfit;
-    if (best != nullptr && key(result, unfit) >= key(*best, none_fits)) continue;
-    best = &result;
-    none_fits = unfit;
+    found.some_do_not = found.some_do_not || unfit;
+    if (found.result != nullptr && key(result, unfit) >= key(*found.result, found.none_fits))
+      continue;
+    found.result = &result;
+    found.none_fits = unfit;
   }
+  return found;
+}
+
+/// How far predictions such as the verdict's step were off; "": that is not known, or it has no
+/// band beside others that have.
+std::string verdict_accuracy(const Comparison& run) {
+  if (!run.knowledge.accuracy || !any_has_band(run)) return "";
+  const std::vector<Result> results = run.results();
+  const Result* best = shortest_of(run, results).result;
+  if (best != nullptr && !has_band(best->step->training.strategy))
+    return no_band_text({strategy_label(best->step->training)});
+  return sentence(*run.knowledge.accuracy);
+}
+
+}  // namespace
+
+std::string run_verdict(const Comparison& run) {
+  const std::vector<Result> results = run.results();
+  const auto [best, none_fits, some_do_not] = shortest_of(run, results);
   if (best == nullptr)
     return fmt::format("A step without communication takes {}.",
                        to_string(results.front().step->metrics.step));
@@ -145,11 +168,12 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
               "Rank 0 of one step, every strategy on one scale. A bucket's bar shows how it fills, "
               "waits, and is reduced."});
   const std::optional<KnownAccuracy>& accuracy = run.knowledge.accuracy;
-  if (accuracy && any_has_band(run)) section.verdict += " " + sentence(*accuracy);
+  const std::string how_far = verdict_accuracy(run);
+  if (!how_far.empty()) section.verdict += " " + how_far;
   MoreOfSteps shown = more;  // but for what is folded
   shown.request.why = false;
   section.page.add(run_page(run, shown));
-  if (accuracy)  // the verdict has said the first sentences already
+  if (accuracy && how_far == sentence(*accuracy))  // the verdict has said the first sentences
     for (auto& block : section.page.blocks)
       if (auto* paragraph = std::get_if<Paragraph>(&block))
         if (paragraph->text.starts_with(sentence(*accuracy))) paragraph->text = bands_text(run);
