@@ -74,7 +74,8 @@ class Measuring {
     const program::Task& task = rank_.program.tasks[index];
     const TaskTimes& times = rank_.times[index];
     const std::int32_t group = rank_.origin_of(task).group;
-    metrics_.wire += handed_over(task);
+    metrics_.payload += rank_.job.works[task.work].payload;
+    metrics_.wire += on_wire(task);
     ++metrics_.collectives;
     if (group == nobody) return;
     BucketTimes& bucket = metrics_.buckets[at(group)];
@@ -90,7 +91,7 @@ class Measuring {
   }
 
   /// The payload; of parts that a strategy gathers or scatters, what crosses the port.
-  Bytes handed_over(const program::Task& task) const {
+  Bytes on_wire(const program::Task& task) const {
     const Work& work = rank_.job.works[task.work];
     const bool of_parts =
         rank_.job.hook.empty() &&

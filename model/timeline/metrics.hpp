@@ -35,8 +35,9 @@ struct StepMetrics {
   /// back were under way; those of the network itself apart, which the step of `none` has too.
   Duration communication{};
   int collectives = 0;  ///< of these
-  /// Payload handed to the collectives; of gathers and reduce-scatters of what ranks keep parts of,
-  /// what crosses the rank's port: (W - 1) / W of the whole.
+  Bytes payload;        ///< handed to the collectives
+  /// The same; of gathers and reduce-scatters of what ranks keep parts of, what crosses the rank's
+  /// port: (W - 1) / W of the whole.
   Bytes wire;
   Duration comm_hook{};              ///< sum of the comm hook's kernels
   std::vector<BucketTimes> buckets;  ///< [bucket], of its last all-reduce

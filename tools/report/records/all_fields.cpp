@@ -20,27 +20,18 @@
 namespace ddpsim {
 
 const std::vector<FieldGroup>& all_fields() {
-  static const std::vector<FieldGroup> groups{{"run", fields::of_run},
-                                              {"throughput", fields::of_throughput},
-                                              {"scaling", fields::of_scaling},
-                                              {"seeds", fields::of_seeds},
-                                              {"cluster", fields::of_cluster},
-                                              {"described", fields::of_description},
-                                              {"buckets", fields::of_bucket},
-                                              {"units", fields::of_unit},
-                                              {"memory", fields::of_memory},
-                                              {"steps", fields::of_steps},
-                                              {"kinds of steps", fields::of_kinds},
-                                              {"why", fields::of_why},
-                                              {"sweep", fields::of_sweep},
-                                              {"plan", fields::of_plan},
-                                              {"tune", fields::of_tune},
-                                              {"score", fields::of_score},
-                                              {"validate", fields::of_validate},
-                                              {"schedule", fields::of_schedule},
-                                              {"collectives", fields::of_collectives},
-                                              {"hooks-log", fields::of_hooks},
-                                              {"doctor", fields::of_doctor}};
+  static const std::vector<FieldGroup> groups{
+      {"run", fields::of_run},           {"throughput", fields::of_throughput},
+      {"scaling", fields::of_scaling},   {"seeds", fields::of_seeds},
+      {"cluster", fields::of_cluster},   {"described", fields::of_description},
+      {"buckets", fields::of_bucket},    {"memory", fields::of_memory},
+      {"steps", fields::of_steps},       {"kinds of steps", fields::of_kinds},
+      {"why", fields::of_why},           {"sweep", fields::of_sweep},
+      {"plan", fields::of_plan},         {"tune", fields::of_tune},
+      {"score", fields::of_score},       {"validate", fields::of_validate},
+      {"schedule", fields::of_schedule}, {"collectives", fields::of_collectives},
+      {"hooks-log", fields::of_hooks},   {"doctor", fields::of_doctor},
+      {"units", fields::of_unit}};
   return groups;
 }
 
