@@ -19,6 +19,7 @@ inline constexpr Field unit_name =
     text_field("unit", "unit",
                "The module whose parameters are the unit: what the first parameters of all its "
                "modules share, or the root; of a strategy without modules, bucket and its number.")
+        .with(Look{}.to_the_left())
         .with(most);
 inline constexpr Field unit_bytes =
     bytes_field("bytes", "size", "The size of the unit's parameters, whole and as they are kept.");
