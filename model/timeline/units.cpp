@@ -231,7 +231,8 @@ bool has_units(const program::Job& job) {
   return std::ranges::any_of(job.own.deeds, [](const program::Deed& deed) {
     const auto* sent = std::get_if<program::Collective>(&deed.action);
     return sent != nullptr && deed.origin.group != nobody &&
-           sent->what == program::Collectives::reduce_scatter;
+           (sent->what == program::Collectives::reduce_scatter ||
+            deed.origin.purpose == Purpose::parameters);
   });
 }
 

@@ -254,7 +254,7 @@ TEST_CASE("init writes a sharded scenario, and says where one is needed", "[tool
   CHECK(fsdp["fits_device"] == true);
   const Outcome wrong = ddpsim({"init", "--strategy", "zero9", "-"});
   CHECK(wrong.code == 2);
-  CHECK_THAT(wrong.err, Contains("--strategy zero9: expected bucketed or fsdp"));
+  CHECK_THAT(wrong.err, Contains("--strategy zero9: expected one of bucketed, "));
 }
 
 TEST_CASE("a page is about the scenario's strategy where that shards", "[tools][units]") {

@@ -131,9 +131,9 @@ Strategy started_strategy(const std::string& name) {
     known.push_back(name_of(each));
   }
   throw InputError(
-      fmt::format("--strategy {}: expected {}; `compare` in the file says which others "
+      fmt::format("--strategy {}: expected one of {}; `compare` in the file says which others "
                   "are predicted beside it",
-                  shown(name), fmt::join(known, " or ")));
+                  shown(name), fmt::join(known, ", ")));
 }
 
 Starter starter_of(const InitFlags& flags) {

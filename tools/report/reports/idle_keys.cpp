@@ -1,6 +1,7 @@
 #include "tools/report/reports/idle_keys.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -45,7 +46,7 @@ std::string ddp_keys(const Training& given) {
   });
 }
 
-std::string shard_keys(const Training& given) {
+std::string fsdp_keys(const Training& given, bool policy_is_used) {
   const FsdpSettings usual;
   const auto of_fsdp = [&](auto member) { return given.*member != usual.*member; };
   return given_keys({
@@ -55,7 +56,7 @@ std::string shard_keys(const Training& given) {
       {"reduce_scatter_max_input_buffers",
        of_fsdp(&FsdpSettings::reduce_scatter_max_input_buffers)},
       {"separate_reduce_scatter_group", of_fsdp(&FsdpSettings::separate_reduce_scatter_group)},
-      {"mp_policy", of_fsdp(&FsdpSettings::mp_policy)},
+      {"mp_policy", of_fsdp(&FsdpSettings::mp_policy) && !policy_is_used},
   });
 }
 
@@ -65,14 +66,23 @@ std::vector<std::string> idle_key_notes(const Scenario& scenario) {
   const auto compares = [&](Strategy strategy) {
     return std::ranges::find(scenario.compare, strategy) != scenario.compare.end();
   };
+  const auto any = [&](auto is_so) {
+    return std::ranges::any_of(scenario.compare, [&](Strategy strategy) {
+      Training training = scenario.training;
+      training.strategy = strategy;
+      return is_so(training);
+    });
+  };
   std::vector<std::string> notes;
-  if (std::ranges::any_of(scenario.compare, shards) && !compares(Strategy::bucketed))
+  if (std::ranges::any_of(scenario.compare, shards) && !any(std::mem_fn(&Training::wraps_buckets)))
     if (const std::string keys = ddp_keys(scenario.training); !keys.empty())
       notes.push_back(fmt::format(
           "{}: {} without effect here: of DistributedDataParallel, and `compare` has no bucketed",
           scenario.name, keys));
   if (!compares(Strategy::fsdp))
-    if (const std::string keys = shard_keys(scenario.training); !keys.empty())
+    if (const std::string keys =
+            fsdp_keys(scenario.training, any(std::mem_fn(&Training::has_policy)));
+        !keys.empty())
       notes.push_back(
           fmt::format("{}: {} without effect here: of fully_shard, and `compare` has no fsdp",
                       scenario.name, keys));

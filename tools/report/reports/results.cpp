@@ -1,5 +1,7 @@
 #include "tools/report/reports/results.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "model/timeline/port_bytes.hpp"
@@ -87,14 +89,27 @@ std::string wait_in_none(const Result& result) {
   return waits;
 }
 
-/// Where another step stands for one without communication: what fsdp's passes and its part of the
-/// update take.
-std::string other_none_text(const std::vector<Result>& results) {
+/// Whose step without communication is told first: that of a strategy under which all ranks keep
+/// all, if one is compared.
+const Result& told_first(const std::vector<Result>& results) {
   for (const Result& result : results)
-    if (result.none != results.front().none)
-      return fmt::format(", with the passes and the part of the update of {} {:.2f} ms",
-                         strategy_label(result.step->training), in_ms(result.none->step));
-  return "";
+    if (!shards(result.step->training.strategy)) return result;
+  return results.front();
+}
+
+/// Where other steps stand for one without communication: what the passes of strategies that shard
+/// and their part of the update take.
+std::string other_none_text(const std::vector<Result>& results) {
+  std::vector<const StepMetrics*> told{told_first(results).none};
+  std::string text;
+  for (const Result& result : results) {
+    if (std::ranges::find(told, result.none) != told.end()) continue;
+    text += fmt::format("{} of {} {:.2f} ms",
+                        told.size() == 1 ? ", with the passes and the part of the update" : ",",
+                        strategy_label(result.step->training), in_ms(result.none->step));
+    told.push_back(result.none);
+  }
+  return text;
 }
 
 /// What exposed communication is. A step is exposed by what it works for longer.
@@ -156,8 +171,9 @@ Record run_record(const Scenario& scenario, const std::vector<std::string>& note
   return record;
 }
 
-bool any_has_units(const std::vector<Result>& results) {
-  return std::ranges::any_of(results, [](const Result& each) { return has_units(*each.step); });
+bool any_shards(const std::vector<Result>& results) {
+  return std::ranges::any_of(
+      results, [](const Result& each) { return shards(each.step->training.strategy); });
 }
 
 void add_port_bytes(Record& record, const Step& step) {
@@ -258,7 +274,7 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results,
       to_string(scenario.workload.gradient_size()), cluster_text(scenario, knowledge))});
   page.add(Paragraph{described_text(scenario)});
   page.add(Paragraph{code_text(scenario)});
-  const bool units = any_has_units(results);
+  const bool units = any_shards(results);
   Table table{
       units ? ladder_columns()
             : std::vector<Field>{fields::strategy_in_words, fields::step_ms, fields::forward_ms,
@@ -282,14 +298,14 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results,
     table.add(record);
   }
   page.add(std::move(table));
-  page.add(
-      Paragraph{fmt::format("A step without communication takes {:.2f} ms{}{}. {}; {}.\n{}",
-                            in_ms(results.front().none->step), wait_in_none(results.front()),
-                            other_none_text(results), exposed_text(results),
-                            scenario.cluster.ranks() > 1
-                                ? "speedup is how many times as fast as naive it is"
-                                : "one rank averages with nobody: there is no speedup over naive",
-                            memory_text(scenario, results))});
+  page.add(Paragraph{
+      fmt::format("A step without communication takes {:.2f} ms{}{}. {}; {}.\n{}",
+                  in_ms(told_first(results).none->step), wait_in_none(told_first(results)),
+                  other_none_text(results), exposed_text(results),
+                  scenario.cluster.ranks() > 1
+                      ? "speedup is how many times as fast as naive it is"
+                      : "one rank averages with nobody: there is no speedup over naive",
+                  memory_text(scenario, results))});
   page.add(throughput_table(scenario, results));
   page.add(Drawing{[steps](PageWidth width) { return timeline_chart(steps, width); }});
   return page;

@@ -23,8 +23,8 @@ List list_of(const std::vector<std::string>& sentences);
 /// "ddpsim.run/1", of those entries. `notes`: what is said beside them (said_notes.hpp).
 Record run_record(const Scenario& scenario, const std::vector<std::string>& notes, List results);
 
-/// Does any of the steps gather or reduce-scatter parts? Then what crosses ports is said of all.
-bool any_has_units(const std::vector<Result>& results);
+/// Is any of the strategies one that shards? Then what crosses ports is said of all.
+bool any_shards(const std::vector<Result>& results);
 void add_port_bytes(Record& record, const Step& step);
 
 /// The columns of `run --csv`, of which the first seven are those of the CS336 tables, and what

@@ -166,7 +166,7 @@ Record run_record(const Comparison& run, const MoreOfSteps& more,
   const std::vector<Result> results = run.results();
   std::vector<Record> reasons =
       asked.why ? why_records(run, more.losses) : std::vector<Record>(results.size());
-  const bool units = any_has_units(results);
+  const bool units = any_shards(results);
   List records;
   for (std::size_t i = 0; i < results.size(); ++i) {
     Record record = asked.buckets ? result_record(run.scenario, results[i])

@@ -119,7 +119,7 @@ Table throughput_table(const Scenario& scenario, const std::vector<Result>& resu
   add({fields::mfu, fields::hfu, fields::scaling_efficiency, fields::scaling_efficiency_node,
        fields::communication_share});
   // Where steps are sharded the table before this one has them.
-  if (!any_has_units(results)) add({fields::peak_memory_bytes, fields::fits_device});
+  if (!any_shards(results)) add({fields::peak_memory_bytes, fields::fits_device});
   if (tokens)
     add({fields::device_hours_per_billion_tokens, fields::cost_per_billion_tokens});
   else
