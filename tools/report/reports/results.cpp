@@ -100,14 +100,15 @@ const Result& told_first(const std::vector<Result>& results) {
 /// Where other steps stand for one without communication: what the passes of strategies that shard
 /// and their part of the update take.
 std::string other_none_text(const std::vector<Result>& results) {
-  std::vector<const StepMetrics*> told{told_first(results).none};
+  std::vector<Duration> told{told_first(results).none->step};
   std::string text;
   for (const Result& result : results) {
-    if (std::ranges::find(told, result.none) != told.end()) continue;
+    const Duration step = result.none->step;
+    if (std::ranges::find(told, step) != told.end()) continue;
     text += fmt::format("{} of {} {:.2f} ms",
                         told.size() == 1 ? ", with the passes and the part of the update" : ",",
-                        strategy_label(result.step->training), in_ms(result.none->step));
-    told.push_back(result.none);
+                        strategy_label(result.step->training), in_ms(step));
+    told.push_back(step);
   }
   return text;
 }
