@@ -233,14 +233,11 @@ int init_command(const std::vector<std::string>& arguments) {
 
   const Starter starter = flags.any() || !can_ask() ? starter_of(flags) : asked_starter();
   const StarterScenario made = starter_scenario(starter, to_stdout ? usual_file : file);
-  if (!made.fits && made.fits_sharded)
+  if (!made.fits)
     note(
-        "note: a replica of the model does not fit the memory of a device, even with "
-        "the batch written; sharded among the ranks it does: add --strategy fsdp");
-  else if (!made.fits)
-    note(
-        "note: a step does not fit the device's memory even with the batch written; "
-        "`ddpsim run` says by how much");
+        fmt::format("note: a step does not fit the device's memory even with the batch written; {}",
+                    made.fits_sharded ? "sharded among the ranks it does: add --strategy fsdp"
+                                      : "`ddpsim run` says by how much"));
   Outputs outputs;
   outputs.add(file, made.text);
   if (!to_stdout)
