@@ -186,13 +186,13 @@ name: {1}
 
   /// What every strategy may have measured.
   static std::string measured(std::string_view rows, std::string_view example) {
-    return fmt::format(
-        R"(# A measured step makes predictions better. With one, remove the marks before these lines.
+    constexpr const char* text = R"(# A measured step makes predictions better. With one, remove )"
+                                 R"(the marks before these lines.
 # measured:
 #   rows:                       # {}
 #     - {{strategy: {}, step: 531.7 ms}}
-)",
-        rows, example);
+)";
+    return fmt::format(fmt::runtime(text), rows, example);
   }
 
   std::string training() const {

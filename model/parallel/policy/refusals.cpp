@@ -267,7 +267,7 @@ Refused zero_step_refusal(const WorkloadGradients& workload, const Training& tra
   return std::nullopt;
 }
 
-/// ", such as 2, 4 or 8": those of a number of ranks that leave something to shard; "" if none does.
+/// ", such as 2, 4 or 8": divisors that leave something to shard; "" if none does.
 std::string divisors_text(int ranks) {
   constexpr std::size_t most = 6;
   std::vector<std::string> divisors;
