@@ -127,7 +127,7 @@ ANCHORS = {'cluster': 'the-cluster', 'memory': 'memory', 'result': 'a-result',
 # Groups for what lies below a key.
 BELOW = {'why': 'why', 'steps': 'steps', 'run_ahead': 'steps', 'ddp_statistics': 'steps',
          'scaling': 'scaling', 'seeds': 'seeds', 'described': 'described',
-         'collectives': 'collectives', 'kinds': 'kinds of steps', 'at_peak': 'memory'}
+         'collectives': 'collectives', 'units': 'units', 'kinds': 'kinds of steps', 'at_peak': 'memory'}
 # Mappings whose keys are those of a scenario.
 OF_SCENARIOS = {'set'}
 
@@ -181,8 +181,8 @@ class Lists:
 
     def meaning(self, path, groups):
         names = [each.removesuffix('[]') for each in path.split('.')]
-        of = next((BELOW[each] for each in reversed(names[:-1]) if each in BELOW), None)
-        for group in [of, *groups] if of else groups:
+        below = [BELOW[each] for each in reversed(names[:-1]) if each in BELOW]
+        for group in [*below, *groups]:
             if (group, names[-1]) in self.program.meanings:
                 return self.program.meanings[group, names[-1]]
         self.problems.append(f'`ddpsim list results` has no meaning of {path} ({groups})')

@@ -18,7 +18,8 @@ inline constexpr Field unit_index = count_field("index", "no.", "Which unit it i
 inline constexpr Field unit_name =
     text_field("unit", "unit",
                "The module whose parameters are the unit: what the first parameters of all its "
-               "modules share, or the root; of a strategy without modules, bucket and its number.")
+               "modules share, or the root; where a strategy sends gradients in other pieces, "
+               "gradients and a number.")
         .with(Look{}.to_the_left())
         .with(most);
 inline constexpr Field unit_bytes =
