@@ -165,8 +165,10 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
   TimelinePicture drawn = timeline_picture(run.scenario, run.named(), id);
   section.page.add(
       Picture{"Timeline", std::move(drawn.svg), std::move(drawn.tasks),
-              "Rank 0 of one step, every strategy on one scale. A bucket's bar shows how it fills, "
-              "waits, and is reduced."});
+              word_for_groups(run.named()) == "unit"
+                  ? "Rank 0 of one step, every strategy on one scale."
+                  : "Rank 0 of one step, every strategy on one scale. A bucket's bar shows how it "
+                    "fills, waits, and is reduced."});
   const std::optional<KnownAccuracy>& accuracy = run.knowledge.accuracy;
   const std::string how_far = verdict_accuracy(run);
   if (!how_far.empty()) section.verdict += " " + how_far;
