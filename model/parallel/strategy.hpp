@@ -83,6 +83,13 @@ inline constexpr auto all_strategies = [] {
 inline constexpr std::array replicating_strategies{Strategy::none, Strategy::naive, Strategy::flat,
                                                    Strategy::overlap, Strategy::bucketed};
 
+/// Does each rank keep a part of something that under these all of them keep?
+constexpr bool shards(Strategy strategy) {
+  for (const Strategy each : replicating_strategies)
+    if (each == strategy) return false;
+  return true;
+}
+
 constexpr std::string_view name_of(Strategy strategy) {
   return strategy_facts[static_cast<std::size_t>(strategy)].name;
 }

@@ -7,6 +7,7 @@
 
 #include "model/base/index.hpp"
 #include "model/timeline/busy_spans.hpp"
+#include "model/timeline/port_bytes.hpp"
 #include "model/timeline/step_parts.hpp"
 
 namespace ddpsim {
@@ -73,7 +74,8 @@ class Measuring {
     const program::Task& task = rank_.program.tasks[index];
     const TaskTimes& times = rank_.times[index];
     const std::int32_t group = rank_.origin_of(task).group;
-    metrics_.wire += rank_.job.works[task.work].payload;
+    metrics_.payload += rank_.job.works[task.work].payload;
+    metrics_.wire += on_wire(task);
     ++metrics_.collectives;
     if (group == nobody) return;
     BucketTimes& bucket = metrics_.buckets[at(group)];
@@ -86,6 +88,16 @@ class Measuring {
     sent_[at(group)] = task.micro_batch;
     bucket = {times.issued, times.start, times.end, waited, {}, rank_.detail_of(task).choice};
     if (ready_[index]) bucket.ready = rank_.times[*ready_[index]].end;
+  }
+
+  /// The payload; of parts that a strategy gathers or scatters, what crosses the port.
+  Bytes on_wire(const program::Task& task) const {
+    const Work& work = rank_.job.works[task.work];
+    const bool of_parts =
+        rank_.job.hook.empty() &&
+        (work.operation == Operation::all_gather || work.operation == Operation::reduce_scatter) &&
+        (work.message == Message::gradients || work.message == Message::parameters);
+    return of_parts ? port_bytes_of_parts(work, ranks_of(rank_.job, work)) : work.payload;
   }
 
   void add_host_copies() {

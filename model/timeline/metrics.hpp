@@ -34,8 +34,11 @@ struct StepMetrics {
   /// For how long collectives, each from the last rank's arrival, or their copies to the host and
   /// back were under way; those of the network itself apart, which the step of `none` has too.
   Duration communication{};
-  int collectives = 0;               ///< of these
-  Bytes wire;                        ///< payload handed to the collectives
+  int collectives = 0;  ///< of these
+  Bytes payload;        ///< handed to the collectives
+  /// The same; of gathers and reduce-scatters of what ranks keep parts of, what crosses the rank's
+  /// port: (W - 1) / W of the whole.
+  Bytes wire;
   Duration comm_hook{};              ///< sum of the comm hook's kernels
   std::vector<BucketTimes> buckets;  ///< [bucket], of its last all-reduce
   /// What most of the critical path is; input, where the step waits for it.

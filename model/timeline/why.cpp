@@ -6,6 +6,7 @@
 
 #include "model/base/index.hpp"
 #include "model/timeline/busy_spans.hpp"
+#include "model/timeline/collective_waits.hpp"
 
 namespace ddpsim {
 namespace {
@@ -66,121 +67,12 @@ Instant arrival(const ExposedBucket& bucket) {
   return std::max({bucket.times.ready, bucket.called, bucket.previous, bucket.launched});
 }
 
-/// The latest end of what a task waits for.
-Instant inputs_of(const RankOfJob& rank, std::uint32_t task) {
-  Instant there{};
-  for (const std::uint32_t earlier : rank.program.waits_for(task))
-    there = std::max(there, rank.times[earlier].end);
-  return there;
-}
-
-/// The ranks of a job, and where each has a collective that one of them has.
-class AllRanks {
- public:
-  AllRanks(const program::Job& job, const JobTimeline& timeline, std::size_t rank)
-      : timeline_(timeline), own_(job, timeline, rank), number_(rank) {
-    for (const std::size_t first : first_ranks(timeline)) {
-      firsts_.push_back(first == first_of_own() ? rank : first);
-      ranks_.emplace_back(job, timeline, firsts_.back());
-    }
-  }
-
-  const RankOfJob& own() const { return own_; }
-
-  /// The one that came last to a collective, and later than this rank, which came at `arrived`.
-  std::size_t last_to_arrive(std::uint32_t collective, Instant arrived) const {
-    std::size_t last = number_;
-    for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      const auto theirs = place_of(ranks_[r], collective);
-      if (!theirs) continue;
-      const RankOfJob& rank = ranks_[r];
-      const Instant launched =
-          rank.times[*theirs].enqueued + rank.detail_of(rank.program.tasks[*theirs]).take_up;
-      const Instant there = std::max(launched, inputs_of(rank, *theirs));
-      if (there <= arrived) continue;
-      arrived = there;
-      last = firsts_[r];
-    }
-    return last;
-  }
-
-  /// When the root of a broadcast had what it sends.
-  Instant inputs_of_root(std::uint32_t collective) const {
-    const auto* sent =
-        std::get_if<program::Collective>(&own_.action_of(own_.program.tasks[collective]));
-    if (sent == nullptr || sent->what != program::Collectives::broadcast) return {};
-    const program::Communicator& communicator = own_.job.communicators[at(sent->communicator)];
-    const auto mine = membership(communicator, static_cast<std::int32_t>(number_));
-    if (mine.group == nullptr || at(sent->root) >= mine.group->size()) return {};
-    const std::size_t root = at((*mine.group)[at(sent->root)]);
-    if (root >= timeline_.class_of.size()) return {};  // it was not measured
-    const RankOfJob& rank = ranks_[timeline_.class_of[root]];
-    const auto theirs = place_of(rank, collective);
-    return theirs ? inputs_of(rank, *theirs) : Instant{};
-  }
-
- private:
-  std::size_t first_of_own() const { return first_ranks(timeline_)[timeline_.class_of[number_]]; }
-
-  /// Where another rank has the collective: in programs of the same step, whose tasks have the same
-  /// deeds.
-  std::optional<std::uint32_t> place_of(const RankOfJob& rank, std::uint32_t collective) const {
-    if (&rank.program == &own_.program) return collective;
-    const std::uint32_t deed = own_.program.tasks[collective].deed;
-    const auto& tasks = rank.program.tasks;
-    const auto found = std::ranges::find(tasks, deed, &program::Task::deed);
-    if (found == tasks.end()) return std::nullopt;
-    return static_cast<std::uint32_t>(found - tasks.begin());
-  }
-
-  const JobTimeline& timeline_;
-  RankOfJob own_;
-  std::size_t number_;
-  std::vector<std::size_t> firsts_;  ///< [class]
-  std::vector<RankOfJob> ranks_;     ///< [class]
-};
-
-/// How much less of the collective would be exposed if no other rank had come later than this one:
-/// the same length, from the moment at which this rank was there.
-Duration lost_to_slower_rank(const ExposedBucket& bucket, const BusySpans& busy) {
-  const BucketTimes& times = bucket.times;
-  const Instant arrived = arrival(bucket);
-  if (arrived >= times.start) return {};
-  const Duration late = times.start - arrived;
-  const Duration less =
-      idle_within(busy, times.start, times.end) - idle_within(busy, arrived, times.end - late);
-  return std::clamp(less, Duration::zero(), std::min(times.exposed, late));
-}
-
-/// The waiting between ready and start goes to its causes, the latest first, as long as there is
-/// exposed time to explain. `before_call`: what the wait until the collective is called counts for;
-/// `before_end`: what the wait for the collective before it does.
+/// `before_call`: what the wait until the collective is called counts for; `before_end`: what the
+/// wait for the collective before it does.
 void explain(ExposedBucket& bucket, const BusySpans& busy, Cause before_call, Cause before_end) {
-  struct Step {
-    Instant at;
-    Cause cause;
-  };
-  std::array steps{Step{bucket.called, before_call}, Step{bucket.previous, before_end},
-                   Step{bucket.launched, Cause::launch}};
-  std::stable_sort(steps.begin(), steps.end(),
-                   [](const Step& a, const Step& b) { return a.at < b.at; });
-  Instant at = bucket.times.start;
-  Duration unexplained = bucket.times.exposed;
-  const auto since = [&](Instant before, Cause cause) {
-    const Duration waited =
-        std::clamp(at - std::max(before, bucket.times.ready), Duration::zero(), unexplained);
-    bucket.exposed_by[static_cast<std::size_t>(cause)] += waited;
-    unexplained -= waited;
-    at = std::min(at, before);
-  };
-  unexplained -= lost_to_slower_rank(bucket, busy);
-  bucket.exposed_by[static_cast<std::size_t>(Cause::slowest_rank)] =
-      bucket.times.exposed - unexplained;
-  at = std::min(at, steps[2].at);
-  since(steps[1].at, steps[2].cause);
-  since(steps[0].at, steps[1].cause);
-  since(bucket.times.ready, steps[0].cause);
-  bucket.exposed_by[static_cast<std::size_t>(Cause::gradients)] = unexplained;
+  std::array holds{HeldUntil{bucket.called, before_call}, HeldUntil{bucket.previous, before_end},
+                   HeldUntil{bucket.launched, Cause::launch}};
+  explain(bucket, holds, arrival(bucket), busy, Cause::gradients);
 }
 
 /// What held up a collective of a bucket, and not yet what of it is exposed by what.
@@ -249,7 +141,8 @@ ExposedBucket explained(const AllRanks& ranks, const StepMetrics& metrics, std::
 
 std::string_view name_of(Cause cause) {
   constexpr std::array<std::string_view, all_causes.size()> names{
-      "gradients", "turn", "previous", "launch", "slowest rank", "host copies", "hook"};
+      "gradients",   "turn", "previous", "launch",       "slowest rank",
+      "host copies", "hook", "copy-out", "input buffer", "itself"};
   return names[static_cast<std::size_t>(cause)];
 }
 

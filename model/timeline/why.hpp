@@ -18,10 +18,18 @@ enum class Cause : std::uint8_t {
   slowest_rank,  ///< other ranks arrived later, so that less computation was left to hide it
   host_copies,   ///< it waited for its copy to the host, or the copies themselves are exposed
   hook,  ///< a later collective waited for the comm hook's steps before it: ZeRO's for the update
+  // Of units alone (units.hpp).
+  copy_out,      ///< a gather waited until the one before it had been copied out
+  input_buffer,  ///< the memory of a reduction's input was taken by an earlier one
+  itself,        ///< a gather that begins with the step would be exposed as long
 };
-inline constexpr std::array all_causes{Cause::gradients, Cause::turn,         Cause::previous,
-                                       Cause::launch,    Cause::slowest_rank, Cause::host_copies,
-                                       Cause::hook};
+inline constexpr std::array all_causes{
+    Cause::gradients,   Cause::turn, Cause::previous, Cause::launch,       Cause::slowest_rank,
+    Cause::host_copies, Cause::hook, Cause::copy_out, Cause::input_buffer, Cause::itself};
+/// Those of units alone.
+constexpr bool is_of_units(Cause cause) {
+  return cause == Cause::copy_out || cause == Cause::input_buffer || cause == Cause::itself;
+}
 std::string_view name_of(Cause cause);
 
 /// Why a bucket was exposed: the instants its collective could not begin before, and how much of

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _LABEL, _LANE, _GAP = 720, 130, 16, 6
 _COLOURS = {'forward': '#4c78a8', 'backward': '#72b7b2', 'optimizer': '#b279a2',
-            'all-reduce': '#f58518'}
+            'all-reduce': '#f58518', 'gather': '#e45756', 'reduce-scatter': '#f58518'}
 
 
 def _bar(kind: str, start: float, end: float, top: float, scale: float, title: str) -> str:
@@ -37,6 +37,14 @@ def _step(result: StrategyResult, top: float, scale: float) -> list[str]:
         title = (f'bucket {bucket.index}, {bucket.bytes / 2**20:.2f} MiB: {bucket.start_ms:.3f} to '
                  f'{bucket.end_ms:.3f} ms ({names})')
         parts.append(_bar('all-reduce', bucket.start_ms, bucket.end_ms, below, scale, title))
+    for unit in result.units:
+        for sent in unit.collectives:
+            start, end = float(sent['start_ms']), float(sent['end_ms'])
+            kind = {'all-gather': 'gather'}.get(sent['operation'], sent['operation'])
+            title = (f'{sent["operation"]} of {unit.unit}, {sent["kind"].replace("_", " ")}: '
+                     f'{start:.3f} to {end:.3f} ms')
+            parts.append(_bar(kind if kind in _COLOURS else 'all-reduce', start, end, below, scale,
+                              title))
     parts.append(f'<text x="{_LABEL + result.step_ms * scale + 4:.2f}" y="{top + _LANE - 4}">'
                  f'{result.step_ms:.2f} ms</text>')
     return parts
@@ -57,7 +65,10 @@ def svg(results: tuple[StrategyResult, ...]) -> str:
         parts += _step(result, top, scale)
         top += 2 * _LANE + 1 + _GAP
     left: float = _LABEL
+    sharded = any(result.units for result in results)
     for kind, colour in _COLOURS.items():
+        if kind in ('gather', 'reduce-scatter') and not sharded:
+            continue
         parts.append(f'<rect x="{left}" y="{top + 3}" width="10" height="10" fill="{colour}"/>'
                      f'<text x="{left + 14}" y="{top + 12}">{kind}</text>')
         left += 90

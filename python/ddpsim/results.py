@@ -75,6 +75,19 @@ class Bucket:
 
 
 @dataclass(frozen=True)
+class Unit:
+    """Parameters that are gathered together, and whose gradients are reduce-scattered together."""
+    index: int
+    unit: str
+    """Its module: 'layers.3', or 'the root'."""
+    bytes: int
+    parameters: tuple[str, ...]
+    exposed_ms: float
+    collectives: tuple[Record, ...] = field(repr=False)
+    """One for each kind: 'kind', 'start_ms', 'end_ms', 'exposed_ms', ..."""
+
+
+@dataclass(frozen=True)
 class StrategyResult:
     """The step under one strategy."""
     strategy: str
@@ -97,6 +110,8 @@ class StrategyResult:
     known_from: str
     """What the step is predicted from: 'laws', 'described model', 'profile', ..."""
     buckets: tuple[Bucket, ...] = field(repr=False)
+    """Empty under a strategy that shards, which has units."""
+    units: tuple[Unit, ...] = field(repr=False)
     record: Record = field(repr=False, compare=False)
 
     @property
@@ -105,8 +120,8 @@ class StrategyResult:
         return str(self.record['label'])
 
     def rows(self) -> list[Row]:
-        """The buckets as dicts."""
-        return [dict(bucket) for bucket in self.record['buckets']]
+        """The buckets as dicts; the units where there are any."""
+        return [dict(each) for each in self.record.get('units', self.record['buckets'])]
 
 
 @dataclass(frozen=True, repr=False)
@@ -192,7 +207,7 @@ class Plan(Answer):
 @dataclass(frozen=True, repr=False)
 class Schedule(Answer):
     """Hooks in firing order, buckets and tasks of a step: what `ddpsim schedule` prints. `rows()`
-    has the buckets."""
+    has the buckets, or the units."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -244,8 +259,13 @@ def strategy_result(record: Record) -> StrategyResult:
                each.get('start_ms'), each.get('end_ms'), each.get('exposed_ms'))
         for each in record['buckets'])
     names = [name for name in StrategyResult.__dataclass_fields__
-             if name not in ('buckets', 'record')]
-    return StrategyResult(**{name: record[name] for name in names}, buckets=buckets, record=record)
+             if name not in ('buckets', 'units', 'record')]
+    units = tuple(
+        Unit(each['index'], each['unit'], each['bytes'], tuple(each['parameters']),
+             each['exposed_ms'], tuple(each['collectives']))
+        for each in record.get('units', ()))
+    return StrategyResult(**{name: record[name] for name in names}, buckets=buckets, units=units,
+                          record=record)
 
 
 def run(answer: Record) -> Run:

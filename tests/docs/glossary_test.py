@@ -19,10 +19,12 @@ COMMANDS = (
     ('run', FIRST, '--steps', '3', '--run-ahead', '--ddp-statistics', '--set',
      'cluster.price=2 USD/h'),
     ('run', FIRST, '--vary', 'training.comm_hook=none,fp16_compress'),
+    ('run', FIRST, '--why', '--set', 'compare=[fsdp]', '--set', 'training.replicate=2'),
     ('tune', FIRST),
     ('sweep', FIRST, '--vary', 'cluster.ranks_per_node=1,2'),
     ('score', 'scenarios/measured/brandon-snider-2xh100.yaml'),
     ('schedule', 'scenarios/examples/own-profile.yaml'),
+    ('schedule', FIRST, '--set', 'training.strategy=fsdp'),
 )
 TERMS = ('rank', 'step', 'micro-batch', 'bucket', 'hook', 'comm hook', 'communication', 'exposed',
          'overlap ratio', 'skew', 'band', 'law', 'table', 'profile', 'description', 'calibration',

@@ -22,6 +22,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / 'docs/results.md'
 FIRST, SLOW_LINK = 'scenarios/examples/first.yaml', 'scenarios/seeds/comm-hooks-slow-link.yaml'
 SMALL = ('--set', 'workload.model.widths=[64,96,64]', '--set', 'compare=[bucketed]')
+# Replicas that are each sharded among four ranks.
+SHARDED = ('--set', 'training={strategy: fsdp, replicate: 2, micro_batches: 2}', '--set',
+           'compare=[bucketed, fsdp]')
 # What `validate` predicts from: two sizes of all-reduces and no hooks, which takes a second.
 CALIBRATE = ('calibrate', 'scenarios/examples/mlp-2ranks.yaml', '--backend', 'threads', '--ranks',
              '2', '--repeats', '1', '--smallest', '128 KiB', '--largest', '256 KiB', '--set',
@@ -40,6 +43,8 @@ COMMANDS = {
     'run through the host': ('run', FIRST, '--why', '--set', 'cluster.through_host=20 GB/s'),
     'run of one rank': ('run', FIRST, '--set', 'cluster.ranks_per_node=1', '--scaling', '4'),
     'run of a description': ('run', 'described.yaml'),
+    'run of shards': ('run', FIRST, '--why', *SHARDED),
+    'schedule of shards': ('schedule', FIRST, *SHARDED),
     'run --vary': ('run', FIRST, '--vary', 'training.comm_hook=none,fp16_compress'),
     'tune': ('tune', FIRST, '--uncertainty', '10%'),
     'sweep': ('sweep', FIRST, '--vary', 'cluster.ranks_per_node=1,2,0'),
@@ -73,14 +78,15 @@ class Section:
 
 
 RUNS = ('run', 'run of one rank', 'run of a description', 'run --vary', 'run of ranks that differ',
-        'run with broadcasts', 'run through the host')
+        'run with broadcasts', 'run through the host', 'run of shards')
 SECTIONS = {
     'cluster': Section(('run', 'run of one rank', 'run of ranks that differ'), 'cluster',
                        ['cluster']),
     'memory': Section(RUNS, 'results[].memory', ['memory']),
     'bucket': Section(RUNS, 'results[].buckets[]', ['buckets']),
+    'unit': Section(RUNS, 'results[].units[]', ['units', 'collectives', 'buckets', 'why']),
     'result': Section(RUNS, 'results[]',
-                      ['run', 'throughput', 'scaling', 'seeds', 'memory', 'steps', 'why']),
+                      ['run', 'units', 'throughput', 'scaling', 'seeds', 'memory', 'steps', 'why']),
     'run': Section(RUNS, '', ['run', 'described']),
     'run --csv': Section(('run', 'run --vary'), '',
                          ['run', 'throughput', 'memory', 'seeds', 'sweep', 'why'], '--csv',
@@ -99,8 +105,8 @@ SECTIONS = {
     'validate': Section(('validate',), '', ['validate', 'run', 'cluster']),
     'validate --csv': Section(('validate',), '', ['validate', 'run', 'throughput', 'memory'],
                               '--csv', ('result', 'validate')),
-    'schedule': Section(('schedule', 'schedule with broadcasts'), '',
-                        ['schedule', 'collectives', 'cluster', 'memory']),
+    'schedule': Section(('schedule', 'schedule with broadcasts', 'schedule of shards'), '',
+                        ['schedule', 'units', 'collectives', 'cluster', 'memory']),
     'schedule --csv': Section(('schedule of a step',), '', ['schedule', 'buckets'], '--csv',
                               ('schedule', 'bucket')),
     'hooks log': Section(('run',), '', ['hooks-log'], '--hooks-log.json'),
@@ -110,17 +116,18 @@ SECTIONS = {
 }
 # Objects that have a list of their own, by the end of their path.
 SHARED = {'cluster': 'cluster', 'memory': 'memory', 'results[]': 'result', 'buckets[]': 'bucket',
+          'units[]': 'unit',
           'kinds[]': 'result', 'predicted': 'result', 'measured': 'result', 'error': 'result',
           'at_peak': 'memory', 'caps[]': 'choice', 'best_pair': 'choice',
           'best_even_cap': 'choice', 'best_overflow_cap': 'choice', 'given': 'choice',
           'one_bucket': 'choice', 'per_parameter': 'choice', 'mg_wfbp': 'choice'}
 # The sections of these lists.
 ANCHORS = {'cluster': 'the-cluster', 'memory': 'memory', 'result': 'a-result',
-           'bucket': 'a-bucket', 'choice': 'a-choice-of-buckets'}
+           'bucket': 'a-bucket', 'unit': 'a-unit', 'choice': 'a-choice-of-buckets'}
 # Groups for what lies below a key.
 BELOW = {'why': 'why', 'steps': 'steps', 'run_ahead': 'steps', 'ddp_statistics': 'steps',
          'scaling': 'scaling', 'seeds': 'seeds', 'described': 'described',
-         'collectives': 'collectives', 'kinds': 'kinds of steps', 'at_peak': 'memory'}
+         'collectives': 'collectives', 'units': 'units', 'kinds': 'kinds of steps', 'at_peak': 'memory'}
 # Mappings whose keys are those of a scenario.
 OF_SCENARIOS = {'set'}
 
@@ -174,8 +181,8 @@ class Lists:
 
     def meaning(self, path, groups):
         names = [each.removesuffix('[]') for each in path.split('.')]
-        of = next((BELOW[each] for each in reversed(names[:-1]) if each in BELOW), None)
-        for group in [of, *groups] if of else groups:
+        below = [BELOW[each] for each in reversed(names[:-1]) if each in BELOW]
+        for group in [*below, *groups]:
             if (group, names[-1]) in self.program.meanings:
                 return self.program.meanings[group, names[-1]]
         self.problems.append(f'`ddpsim list results` has no meaning of {path} ({groups})')

@@ -78,16 +78,16 @@ def sent_by_ddpsim(scenario, shards):
     """(kind, unit, bytes of the full buffer, or of an all-reduce's, type) of every collective of a
     step, of so many ranks that share a parameter."""
     record = ddpsim.schedule(scenario).record
-    units = [block_of(unit['parameters'][0]) for unit in record['buckets']]
+    units = [block_of(unit['parameters'][0]) for unit in record['units']]
     events = json.loads(ddpsim.run(scenario, trace=True).trace)['traceEvents']
     kernels = [each for each in events
                if each.get('cat') == 'kernel' and each['name'].startswith('nccl')]
     first_rank = min(each['pid'] for each in kernels)
     kernels = sorted((each for each in kernels if each['pid'] == first_rank),
                      key=lambda each: each['args']['correlation'])
-    collectives = [each for each in record['collectives'] if each['bucket'] is not None]
+    collectives = [each for each in record['collectives'] if each.get('unit') is not None]
     assert len(collectives) == len(kernels)
-    return [(each['operation'], units[each['bucket']],
+    return [(each['operation'], units[each['unit']],
              each['bytes'] * (shards if each['operation'] == 'all-gather' else 1),
              TYPES[kernel['args']['dtype']])
             for each, kernel in zip(collectives, kernels)]

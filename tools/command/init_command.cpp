@@ -39,14 +39,14 @@ const Usage init_usage{
     "ddpsim init --model gpt2-xl --cluster dgx-h100 --nodes 4"};
 
 struct InitFlags {
-  std::string model, cluster, device, nodes, ranks_per_node, batch;
+  std::string model, cluster, device, nodes, ranks_per_node, batch, strategy;
   std::vector<std::string> links;
   bool force = false;
 
   bool any() const {
     return !links.empty() ||
            std::ranges::any_of(
-               std::array{&model, &cluster, &device, &nodes, &ranks_per_node, &batch},
+               std::array{&model, &cluster, &device, &nodes, &ranks_per_node, &batch, &strategy},
                [](const std::string* each) { return !each->empty(); });
   }
 };
@@ -69,6 +69,9 @@ po::options_description described(InitFlags& flags) {
       "with --device: what joins the ranks, a name of `ddpsim list links` or a path; a network "
       "joins nodes, other links the ranks of one (give one of each for both)");
   add("batch", po::value(&flags.batch)->value_name("N"), "how many samples a rank takes");
+  add("strategy", po::value(&flags.strategy)->value_name("STRATEGY"),
+      "bucketed (DistributedDataParallel, unless given), or fsdp: fully_shard, for a model that "
+      "does not fit as a replica on each rank");
   add("force", po::bool_switch(&flags.force), "replace the file if it is there");
   return own;
 }
@@ -120,6 +123,19 @@ void count_nodes(Starter& starter, const ReadyCluster& ready, const std::string&
         shown(starter.cluster), ready.cluster.nodes));
 }
 
+Strategy started_strategy(const std::string& name) {
+  std::vector<std::string_view> known;
+  for (const Strategy each : all_strategies) {
+    if (each != Strategy::bucketed && !shards(each)) continue;
+    if (name_of(each) == name) return each;
+    known.push_back(name_of(each));
+  }
+  throw InputError(
+      fmt::format("--strategy {}: expected one of {}; `compare` in the file says which others "
+                  "are predicted beside it",
+                  shown(name), fmt::join(known, ", ")));
+}
+
 Starter starter_of(const InitFlags& flags) {
   Starter starter;
   if (!flags.model.empty()) starter.model = flags.model;
@@ -128,6 +144,7 @@ Starter starter_of(const InitFlags& flags) {
     throw InputError("--cluster says which device there is: leave --device out");
   if (!flags.nodes.empty()) starter.nodes = count_of("--nodes", flags.nodes, 1, most_init_nodes);
   if (!flags.batch.empty()) starter.batch = count_of("--batch", flags.batch, 1, most_samples);
+  if (!flags.strategy.empty()) starter.strategy = started_strategy(flags.strategy);
   if (flags.device.empty()) {
     if (!flags.links.empty() || !flags.ranks_per_node.empty())
       throw InputError("--link and --ranks-per-node go with --device; a ready cluster has its own");
@@ -218,8 +235,9 @@ int init_command(const std::vector<std::string>& arguments) {
   const StarterScenario made = starter_scenario(starter, to_stdout ? usual_file : file);
   if (!made.fits)
     note(
-        "note: a step does not fit the device's memory even with the batch written; "
-        "`ddpsim run` says by how much");
+        fmt::format("note: a step does not fit the device's memory even with the batch written; {}",
+                    made.fits_sharded ? "sharded among the ranks it does: add --strategy fsdp"
+                                      : "`ddpsim run` says by how much"));
   Outputs outputs;
   outputs.add(file, made.text);
   if (!to_stdout)

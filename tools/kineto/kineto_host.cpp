@@ -37,6 +37,7 @@ struct OperatorKey {
     node,       ///< the autograd engine evaluates a layer's backward pass
     hook,       ///< likewise a gradient's accumulation, with all that its hooks do
     optimizer,  ///< all of it
+    unit,       ///< a range of fully_shard: of a unit's gather, copy-out or reduce-scatter
     single      ///< of one task
   };
   Kind kind = Kind::single;
@@ -173,10 +174,16 @@ class HostWriter {
                   times.first, times.second);
   }
 
+  std::string range_of(std::size_t index) const { return unit_range(step_.of.job, tasks()[index]); }
+
   OperatorKey key_of(std::size_t index) const {
     const std::int16_t micro_batch = tasks()[index].micro_batch;
     const std::int32_t layer = step_.origin(index).layer;
     const OperatorKey single{Kind::single, static_cast<std::int32_t>(index), micro_batch};
+    if (const std::string range = range_of(index); !range.empty()) {
+      const bool same = open_ && open_->key.kind == Kind::unit && open_->name == range;
+      return same ? open_->key : OperatorKey{Kind::unit, single.index, micro_batch};
+    }
     switch (step_.operation(index)) {
       case Operation::forward:
         return {Kind::forward, layer, micro_batch};
@@ -271,6 +278,10 @@ class HostWriter {
         opened.category = kineto::user_annotation;
         opened.name = optimizer_annotation(step_.scenario.optimizer);
         break;
+      case Kind::unit:
+        opened.category = kineto::user_annotation;
+        opened.name = range_of(index);
+        break;
       case Kind::single:
         break;
     }
@@ -325,8 +336,10 @@ class HostWriter {
       return span("cuda_runtime", "cudaStreamWaitEvent");
     if (operation == Operation::synchronize && !step_.synchronous)
       return span("cuda_runtime", "cudaDeviceSynchronize");
+    if (operation == Operation::unit_hook && open_->key.kind == Kind::unit) return;
     if (!device) return span(kineto::cpu_op, step_.label(index));
-    if (!launched || open_->key.kind == Kind::single || open_->key.kind == Kind::hook)
+    if (!launched || open_->key.kind == Kind::single || open_->key.kind == Kind::hook ||
+        open_->key.kind == Kind::unit)
       span(kineto::cpu_op, operator_name(step_.scenario, step_.step.training, step_.of.job, task));
     if (launched)
       launch(index, device_name(step_.scenario, step_.step.training, step_.of.job, task).launch,

@@ -6,10 +6,14 @@
 
 #include "tools/kineto/kineto_names.hpp"
 
+#include <array>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "model/base/index.hpp"
 #include "model/parallel/passes_of.hpp"
+#include "model/timeline/port_bytes.hpp"
 #include "tools/kineto/kineto_words.hpp"
 
 namespace ddpsim {
@@ -134,6 +138,28 @@ const Kernel* kernel_of(const Scenario& scenario, const Training& training, cons
   return nullptr;
 }
 
+constexpr std::string_view root_unit = "the root";
+
+/// What torch's fully_shard calls the range of the profiler that a task is in.
+std::string_view range_of(std::string_view label, Operation operation,
+                          const program::Action& action) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> labels{
+      {{"pre-forward", "FSDP::pre_forward"},
+       {"post-forward", "FSDP::post_forward"},
+       {"pre-backward", "FSDP::pre_backward"},
+       {"post-backward", "FSDP::post_backward_reshard"},
+       {"all-gather copy-in", "FSDP::all_gather"},
+       {"all-gather cast", "FSDP::all_gather"},
+       {"all-gather copy-out", "FSDP::all_gather_copy_out"},
+       {"reduce-scatter copy-in", "FSDP::post_backward_reduce"},
+       {"reduce-scatter cast", "FSDP::post_backward_reduce"}}};
+  for (const auto& [of_task, range] : labels)
+    if (label == of_task) return range;
+  if (!label.empty()) return "";
+  if (std::holds_alternative<program::Wait>(action)) return "FSDP::post_backward_rs_wait";
+  return operation == Operation::all_gather ? "FSDP::all_gather" : "FSDP::post_backward_reduce";
+}
+
 DeviceName copy_name(std::string_view from_to) {
   return {fmt::format("Memcpy {}", from_to), std::string(kineto::gpu_memcpy), "cudaMemcpyAsync"};
 }
@@ -210,6 +236,12 @@ std::string operator_name(const Scenario& scenario, const Training& training,
   const Operation operation = operation_of(job, task);
   if (const Kernel* own = kernel_of(scenario, training, job, task))
     return fmt::format("{}{}", kineto::aten, own->name);
+  if (operation == Operation::pack && !unit_range(job, task).empty()) {
+    const program::Action& action = job.deed_of(task).action;
+    return std::holds_alternative<program::Chunk>(action)     ? "fsdp::chunk_cat"
+           : std::holds_alternative<program::Unchunk>(action) ? "fsdp::split_with_sizes_copy"
+                                                              : "fsdp::all_gather_copy_in";
+  }
   switch (operation) {
     case Operation::copy_in:
       return fmt::format("{}{}", kineto::reducer, is_plain_copy(job, task) ? "copy_" : "mul_out");
@@ -261,6 +293,16 @@ std::string operator_name(const Scenario& scenario, const Training& training,
   return fmt::format("{}{}", kineto::aten, name_of(operation));
 }
 
+std::string unit_range(const program::Job& job, const program::Task& task) {
+  const auto& [action, origin] = job.deed_of(task);
+  if (origin.group == nobody || job.groups[at(origin.group)].name.empty()) return "";
+  const std::string label = origin.label == 0 ? "" : job.labels[at(origin.label)];
+  const std::string_view range = range_of(label, job.works[task.work].operation, action);
+  if (range.empty()) return "";
+  const std::string& unit = job.groups[at(origin.group)].name;
+  return unit == root_unit ? std::string(range) : fmt::format("{} ({})", range, unit);
+}
+
 std::string optimizer_annotation(Optimizer optimizer) {
   const std::string_view name = [&]() -> std::string_view {
     switch (optimizer) {
@@ -305,8 +347,16 @@ CollectiveName collective_name(const Scenario& scenario, const program::Job& job
   named.call = words.call;
   named.name = words.name;
   named.dtype = type.dtype;
-  named.ranks = work.group > 0 ? work.group : static_cast<int>(job.ranks());
+  named.ranks = ranks_of(job, work);
   named.stride = work.stride;
+  const program::Origin& origin = job.deed_of(task).origin;
+  const bool of_unit = origin.group != nobody && !job.groups[at(origin.group)].name.empty();
+  const std::int16_t communicator = program::communicator_of(job.deed_of(task).action);
+  if (of_unit && at(communicator) < job.communicators.size() &&
+      (communicator > 0 || named.ranks < static_cast<int>(job.ranks()))) {
+    named.group = std::to_string(communicator + 1);
+    named.group_is = work.stride > 1 ? "mesh_replicate" : "mesh_shard";
+  }
   named.elements_in = named.elements_out = work.payload.count / type.bytes;
   if (work.operation == Operation::all_gather) named.elements_out *= named.ranks;
   if (work.operation == Operation::reduce_scatter) named.elements_out /= named.ranks;
@@ -316,21 +366,6 @@ CollectiveName collective_name(const Scenario& scenario, const program::Job& job
       "ncclDevKernel_{}_{}{}_LL(ncclDevKernelArgsStorage<4096ul>)", words.kernel,
       sums(work.operation) ? fmt::format("Sum_{}_", type.kernel) : "", tree ? "TREE" : "RING");
   return named;
-}
-
-double port_share(Operation operation, int ranks) {
-  const double others = static_cast<double>(ranks - 1) / ranks;
-  switch (collective_of(operation)) {
-    case CollectiveOperation::all_reduce:
-      return 2 * others;
-    case CollectiveOperation::all_gather:  // each rank's input is one part of the result
-      return ranks - 1;
-    case CollectiveOperation::reduce_scatter:
-      return others;
-    case CollectiveOperation::broadcast:
-      return 1;
-  }
-  return 1;
 }
 
 std::string_view tensor_type(DType type) {

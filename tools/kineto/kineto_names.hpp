@@ -28,6 +28,10 @@ bool is_plain_copy(const program::Job& job, const program::Task& task);
 std::string operator_name(const Scenario& scenario, const Training& training,
                           const program::Job& job, const program::Task& task);
 
+/// "FSDP::all_gather (layers.3)": the range of fully_shard that a task of a named unit belongs to;
+/// of the root it has no name behind. "": it belongs to none.
+std::string unit_range(const program::Job& job, const program::Task& task);
+
 /// "Optimizer.step#AdamW.step"
 std::string optimizer_annotation(Optimizer optimizer);
 
@@ -39,14 +43,11 @@ struct CollectiveName {
   std::string kernel;  ///< "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)"
   std::string dtype;   ///< "Float"
   std::int64_t elements_in = 0, elements_out = 0;
-  int ranks = 1, stride = 1;  ///< of its group: from one rank to the next
+  int ranks = 1, stride = 1;                         ///< of its group: from one rank to the next
+  std::string group = "0", group_is = "default_pg";  ///< its process group's name and description
 };
 CollectiveName collective_name(const Scenario& scenario, const program::Job& job,
                                const program::Task& task, const CollectiveChoice& choice);
-
-/// How many bytes a rank sends through its port for each byte of payload, as nccl-tests count its
-/// bus bandwidth.
-double port_share(Operation operation, int ranks);
 
 /// "float", as the profiler writes a tensor's type.
 std::string_view tensor_type(DType type);

@@ -46,8 +46,8 @@ TraceArguments TracedStep::message(const CollectiveName& named) const {
       .add(kineto::dtype, named.dtype)
       .add("In split size", "[]")
       .add("Out split size", "[]")
-      .add(kineto::group_name, "0")
-      .add("Process Group Description", "default_pg")
+      .add(kineto::group_name, named.group)
+      .add("Process Group Description", named.group_is)
       .add("Process Group Ranks", group_of(where.rank, named));
 }
 

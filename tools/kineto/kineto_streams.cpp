@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "model/timeline/port_bytes.hpp"
 #include "model/timeline/spans.hpp"
+#include "model/timeline/units.hpp"
 #include "tools/kineto/kineto_rank.hpp"
 #include "tools/kineto/kineto_words.hpp"
 #include "tools/study/names.hpp"
@@ -18,8 +20,8 @@ constexpr int between_streams = 4;     ///< the numbers of those beside them
 constexpr int first_side_stream = 40;  ///< of collectives that are under way together
 
 /// [stream] Its number in a trace: that of PyTorch's compute stream, one for all that communicate,
-/// and one for each other; the host has none.
-std::vector<int> stream_numbers(const std::vector<StreamKind>& kinds) {
+/// or one for each of them (`apart`), and one for each other; the host has none.
+std::vector<int> stream_numbers(const std::vector<StreamKind>& kinds, bool apart) {
   std::vector<int> numbers;
   int last = communication_stream;
   for (const StreamKind kind : kinds) switch (kind) {
@@ -30,7 +32,7 @@ std::vector<int> stream_numbers(const std::vector<StreamKind>& kinds) {
         numbers.push_back(compute_stream);
         break;
       case StreamKind::communication:
-        numbers.push_back(communication_stream);
+        numbers.push_back(apart ? last += between_streams : communication_stream);
         break;
       case StreamKind::copies:
       case StreamKind::side:
@@ -49,7 +51,8 @@ class StreamWriter {
         launches_(launches),
         correlation_(correlation),
         kinds_(stream_kinds(step.of)),
-        numbers_(stream_numbers(kinds_)),
+        apart_(has_units(step.of.job)),
+        numbers_(stream_numbers(kinds_, apart_)),
         spans_(spans_of(step.of)) {}
 
   void write() {
@@ -59,7 +62,7 @@ class StreamWriter {
     for (const Span& span : spans_) {
       if (span.stream == 0) continue;
       int number = numbers_[span.stream];
-      if (kinds_[span.stream] == StreamKind::communication) {
+      if (kinds_[span.stream] == StreamKind::communication && !apart_) {
         const auto row = std::find_if(free.begin(), free.end(),
                                       [&](Instant until) { return until <= span.start; });
         const auto side = static_cast<int>(row - free.begin());
@@ -144,7 +147,7 @@ class StreamWriter {
       const CollectiveName named = step_.collective(span.task);
       arguments.add(step_.message(named));
       if (!host)
-        events_.span(where, "gpu_user_annotation", step_.label(span.task), span.start, span.end);
+        events_.span(where, "gpu_user_annotation", annotation_of(span.task), span.start, span.end);
       events_.span(where, host ? kineto::cpu_op : kineto::kernel,
                    host ? fmt::format("{}{}", kineto::gloo, named.word) : named.kernel, span.start,
                    span.end, arguments);
@@ -160,12 +163,20 @@ class StreamWriter {
       events_.flow("ac2g", "ac2g", launch.correlation, launch.row, launch.at, where, span.start);
   }
 
+  std::string annotation_of(std::size_t task) const {
+    const std::string range = unit_range(step_.of.job, step_.task(task));
+    return range.empty() ? step_.label(task) : range;
+  }
+
   /// What we know of a task beside what the profiler would tell.
   void describe(std::size_t index, TraceArguments& arguments) const {
     const Work& work = step_.work(index);
     const Operation operation = step_.operation(index);
     const program::Origin& origin = step_.origin(index);
-    if (origin.group != nobody) arguments.add("bucket", origin.group);
+    if (origin.group != nobody && apart_)
+      arguments.add("unit", name_of_group(step_.of.job, at(origin.group)));
+    else if (origin.group != nobody)
+      arguments.add("bucket", origin.group);
     if (origin.parameter != nobody && origin.label == 0)
       arguments.add("parameter", step_.parameter(origin.parameter).name);
     if (work.gemm)
@@ -192,8 +203,8 @@ class StreamWriter {
       const TaskTimes& from = step_.times(mark.of);
       const TaskTimes& to = step_.times(mark.task);
       if (from.end == from.start || to.end == to.start) continue;
-      events_.flow("bucket", "gradient", ++correlation_, row_of(mark.of), from.start,
-                   row_of(mark.task), to.start);
+      events_.flow(apart_ ? "unit" : "bucket", "gradient", ++correlation_, row_of(mark.of),
+                   from.start, row_of(mark.task), to.start);
     }
   }
   TraceRow row_of(std::size_t task) { return row(task, numbers_[step_.task(task).stream]); }
@@ -203,6 +214,7 @@ class StreamWriter {
   const std::vector<TracedLaunch>& launches_;
   std::int64_t& correlation_;
   const std::vector<StreamKind> kinds_;  ///< [stream]
+  const bool apart_;                     ///< a row for each stream that communicates
   const std::vector<int> numbers_;       ///< [stream] in the trace
   const std::vector<Span> spans_;
   std::set<std::pair<int, int>> named_;

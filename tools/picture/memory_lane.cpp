@@ -115,13 +115,16 @@ std::string MemoryLanes::labels(double right) const {
   return text;
 }
 
-std::vector<MemoryLanes::Key> MemoryLanes::legend() {
+std::vector<MemoryLanes::Key> MemoryLanes::legend(bool packed) {
   std::vector<Key> keys;
-  for (std::size_t kind = 0; kind < colours.size(); ++kind)
-    keys.push_back(
-        {fmt::format("{}{}", kind == 0 ? "memory, from below: " : "", shown_memory_kinds[kind]),
-         fmt::format("<rect y=\"7\" width=\"13\" height=\"10\" style=\"fill:var(--{})\"/>",
-                     colours[kind])});
+  for (std::size_t kind = 0; kind < colours.size(); ++kind) {
+    const std::string_view name = shown_memory_kinds[kind];
+    keys.push_back({fmt::format("{}{}", kind == 0 ? "memory, from below: " : "",
+                                packed && name == "buckets" ? "packed gradients" : name),
+                    fmt::format("<rect y=\"7\" width=\"13\" height=\"10\" "
+                                "style=\"fill:var(--{})\"/>",
+                                colours[kind])});
+  }
   return keys;
 }
 

@@ -26,7 +26,8 @@ class MemoryLanes {
   struct Key {
     std::string words, box;
   };
-  static std::vector<Key> legend();
+  /// `packed`: packed gradients stand in the place of buckets, as in steps that have units alone.
+  static std::vector<Key> legend(bool packed);
 
  private:
   struct Lane {

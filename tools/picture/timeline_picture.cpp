@@ -12,6 +12,7 @@
 #include "model/base/printable.hpp"
 #include "model/timeline/metrics.hpp"
 #include "model/timeline/spans.hpp"
+#include "model/timeline/units.hpp"
 #include "tools/picture/memory_lane.hpp"
 #include "tools/picture/svg.hpp"
 
@@ -108,6 +109,17 @@ struct Lane {
   Times waiting;          ///< likewise while one cannot begin yet
   Times ended;            ///< rank 0 is done, and the step is not
 };
+
+/// Do some steps send units, and none of them buckets?
+bool has_units_alone(const std::vector<NamedStep>& steps) {
+  bool units = false;
+  for (const NamedStep& each : steps) {
+    if (each.step->job().groups.empty()) continue;
+    if (!has_units(each.step->job())) return false;
+    units = true;
+  }
+  return units;
+}
 
 void append_number(std::string& text, std::int64_t number) {
   const fmt::format_int digits(number);
@@ -249,6 +261,10 @@ Bar Timelines::bar_of(const Step& step, const RankOfJob& rank, const Span& span,
   const program::Task& task = rank.program.tasks[span.task];
   const bool launches = span.stream == 0 && task.stream != 0;
   Bar bar{span.start, span.end, launches ? Paint::launch : paint_of(operation_of(rank.job, task))};
+  const program::Origin& origin = rank.origin_of(task);
+  const bool of_unit = origin.group != nobody && !rank.job.groups[at(origin.group)].name.empty();
+  if (of_unit && bar.paint == Paint::hook)
+    bar.paint = Paint::copy;  // it packs, copies out or casts
   bar.name = names_.number_of(task_label(scenario_, step, task));
   if (launches) {
     bar.detail = is_launch;
@@ -546,7 +562,7 @@ std::pair<std::string, double> Timelines::legend() const {
         "<path class=\"copy\" d=\"M0 12h4\" stroke-width=\"10\"/><path class=\"launch\" "
         "d=\"M4 12h4\" stroke-width=\"10\"/><path class=\"collective\" d=\"M8 12h5\" "
         "stroke-width=\"10\"/>");
-  for (const auto& [words, box] : MemoryLanes::legend()) add(words, box);
+  for (const auto& [words, box] : MemoryLanes::legend(has_units_alone(steps_))) add(words, box);
   return {text, y + legend_row + 8};
 }
 

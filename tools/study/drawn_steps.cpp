@@ -29,6 +29,23 @@ RankDraws draws_for(const Scenario& scenario, const CostModel& costs) {
   }
 }
 
+/// The first is that of strategies under which all ranks keep all.
+void add_without_communication(const Comparison& run, std::vector<PlannedStep>& planned,
+                               std::vector<std::size_t>& none_of) {
+  const StepWorks& works = run.priced.model.works;
+  Training plain = run.scenario.training;
+  plain.strategy = Strategy::none;
+  planned.push_back(plan_step(works, plain));
+  for (const Step& each : run.compared) {
+    const Training without = each.training.compared_with();
+    none_of.push_back(0);
+    if (without.updates_part == plain.updates_part && without.passes_cast == plain.passes_cast)
+      continue;
+    none_of.back() = planned.size();
+    planned.push_back(plan_step(works, without));
+  }
+}
+
 }  // namespace
 
 std::vector<DrawnSteps> drawn_steps(const Comparison& run, int count,
@@ -38,10 +55,12 @@ std::vector<DrawnSteps> drawn_steps(const Comparison& run, int count,
         fmt::format("--seeds: expected a whole number from 1 to {}, got {}", most_seeds, count));
   const StepModel& model = run.priced.model;
   const RankDraws draws = draws_for(run.scenario, model.costs);
-  std::vector<PlannedStep> planned;  // the first: without communication
-  Training training = run.scenario.training;
-  training.strategy = Strategy::none;
-  planned.push_back(plan_step(model.works, training));
+  // The steps without communication, of which `none_of` says which one a step is compared with, and
+  // behind them the steps.
+  std::vector<PlannedStep> planned;
+  std::vector<std::size_t> none_of;
+  add_without_communication(run, planned, none_of);
+  const std::size_t first = planned.size();
   for (const Step& each : run.compared) planned.push_back(plan_step(model.works, each.training));
   const double least_ms = in_ms(model.costs.least_step);
   // [planned][seed] in ms
@@ -56,11 +75,12 @@ std::vector<DrawnSteps> drawn_steps(const Comparison& run, int count,
     if (thread == 0 && watch) watch(done);
   });
   std::vector<DrawnSteps> all;
-  for (std::size_t s = 1; s < planned.size(); ++s) {
+  for (std::size_t s = 0; s < run.compared.size(); ++s) {
     DrawnSteps& drawn = all.emplace_back();
+    const std::vector<double>&steps = working[first + s], &without = working[none_of[s]];
     for (std::size_t i = 0; i < at(count); ++i) {
-      drawn.step_ms.push_back(std::max(working[s][i], least_ms));
-      drawn.exposed_ms.push_back(working[s][i] - working[0][i]);
+      drawn.step_ms.push_back(std::max(steps[i], least_ms));
+      drawn.exposed_ms.push_back(steps[i] - without[i]);
     }
   }
   return all;

@@ -112,19 +112,18 @@ std::string short_label(const std::vector<Setting>& settings) {
   return text;
 }
 
-namespace {
-
-/// "bucket 2", or a unit's name.
-std::string name_of_group(const program::Job& job, std::int32_t group) {
-  const std::string& name = job.groups[at(group)].name;
+std::string name_of_group(const program::Job& job, std::size_t group) {
+  const std::string& name = job.groups[group].name;
   return name.empty() ? fmt::format("bucket {}", group) : name;
 }
 
-/// The same; of a bucket of one parameter, that one's name.
+namespace {
+
+/// name_of_group; of a bucket of one parameter, that one's name.
 std::string group_label(const Workload& workload, const program::Job& job, std::int32_t group) {
   const std::vector<std::int32_t>& parameters = job.groups[at(group)].parameters;
   const bool is_one = parameters.size() == 1 && job.groups[at(group)].name.empty();
-  return is_one ? workload.parameters[at(parameters.front())].name : name_of_group(job, group);
+  return is_one ? workload.parameters[at(parameters.front())].name : name_of_group(job, at(group));
 }
 
 std::string hook_label(const Workload& workload, const UserHook& hook,
@@ -147,7 +146,7 @@ std::string task_label(const Scenario& scenario, const Step& step, const program
   const std::string operation(name_of(what));
   if (origin.label != 0)
     return fmt::format("{} of {}", job.labels[at(origin.label)],
-                       origin.parameter == nobody ? name_of_group(job, origin.group)
+                       origin.parameter == nobody ? name_of_group(job, at(origin.group))
                                                   : workload.parameters[at(origin.parameter)].name);
   if (origin.hook != nobody)
     return hook_label(workload, step.training.hooks[at(origin.hook)], origin);

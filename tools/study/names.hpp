@@ -49,6 +49,9 @@ bool is_in_label(const std::string& key, const Training& training);
 /// "comm_hook: fp16_compress": the last part of each key says enough in a table.
 std::string short_label(const std::vector<Setting>& settings);
 
+/// "bucket 2", or a unit's name.
+std::string name_of_group(const program::Job& job, std::size_t group);
+
 /// What a task of the step's job does, for people and traces: "layers.3 attn.q_proj", "all-reduce
 /// bucket 2".
 std::string task_label(const Scenario& scenario, const Step& step, const program::Task& task);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "model/parallel/memory/peak_memory.hpp"
+#include "model/parallel/policy/refusals.hpp"
 #include "scenarios/reader/cluster/cluster_reader.hpp"
 #include "scenarios/reader/cluster/device_reader.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"
@@ -115,14 +116,22 @@ class StarterText {
 
  private:
   std::string head() const {
+    const std::string second =
+        shards(starter_.strategy)
+            ? fmt::format("#   ddpsim plan {0} --gpus 8..64*2    finds what fits and is quickest",
+                          file_)
+            : fmt::format(
+                  "#   ddpsim tune {0}       finds the best bucket sizes, and prints what "
+                  "to paste",
+                  file_);
     return fmt::format(
         R"(# What is trained, on what, and how. `ddpsim explain KEY` tells what a key means.
 #   ddpsim run {0}        predicts a step under each strategy
-#   ddpsim tune {0}       finds the best bucket sizes, and prints what to paste
+{2}
 #   ddpsim explore {0}    has sliders for caps, ranks and links, in a browser
 name: {1}
 )",
-        file_, value_of(title()));
+        file_, value_of(title()), second);
   }
 
   /// What is trained: what it is trained on may change with a flag.
@@ -175,17 +184,44 @@ name: {1}
            "  # price: 2.5 USD/h            # of a rank's device; results then say the cost\n";
   }
 
-  static std::string training() {
+  /// What every strategy may have measured.
+  static std::string measured(std::string_view rows, std::string_view example) {
+    constexpr const char* text = R"(# A measured step makes predictions better. With one, remove )"
+                                 R"(the marks before these lines.
+# measured:
+#   rows:                       # {}
+#     - {{strategy: {}, step: 531.7 ms}}
+)";
+    return fmt::format(fmt::runtime(text), rows, example);
+  }
+
+  std::string training() const {
+    if (shards(starter_.strategy)) return sharded_training();
     return R"(training:
   micro_batches: 1              # gradient accumulation; no_sync: true sends the last one's alone
   # bucket_cap: 50 MiB          # PyTorch's bucket_cap_mb; without it 25 MiB, and 1 for the first
   # comm_hook: bf16_compress    # ddpsim list hooks
 compare: [none, naive, flat, overlap, bucketed]
-# A measured step makes predictions better. With one, remove the marks before these lines.
-# measured:
-#   rows:                       # of none (computation), naive (with communication: 85 ms), ...
-#     - {strategy: naive, step: 531.7 ms}
+)" + measured("of none (computation), naive (with communication: 85 ms), ...", "naive");
+  }
+
+  std::string sharded_training() const {
+    std::string text =
+        "training:\n" + line("strategy", std::string(name_of(starter_.strategy)),
+                             "each rank keeps a part of all parameters: docs/sharding.md");
+    if (starter_.strategy == Strategy::fsdp) {
+      // A file's passes are in its own types.
+      if (feed_ && device_.peak_of(DType::bf16) > FlopRate{})
+        text += line("mp_policy", "{param_dtype: bf16, reduce_dtype: fp32}", "of gathers, of sums");
+      text +=
+          R"(  # reshard_after_forward: true # free parameters behind forward; auto: but the root's
+  # units: ["*"]                # modules that fully_shard is called with; else each block
+  # replicate: 2                # replicas, each sharded among its own ranks (HSDP)
 )";
+    }
+    return text + line("micro_batches", "1", "gradient accumulation") +
+           fmt::format("compare: [none, bucketed, {}]\n", name_of(starter_.strategy)) +
+           measured("of none (computation), or of the step as it is", name_of(starter_.strategy));
   }
 
   const Starter& starter_;
@@ -200,15 +236,22 @@ Scenario read_as(const std::string& text, const std::filesystem::path& place) {
   return read_scenario(place);
 }
 
-/// Does DDP's step fit on the device? Where the device's memory is not known it does.
-bool fits(const Scenario& scenario) {
+/// Does a step of that strategy fit on the device? Where the device's memory is not known it does.
+bool fits(const Scenario& scenario, Strategy strategy) {
   Training training = scenario.training;
-  training.strategy = Strategy::bucketed;
+  training.strategy = strategy;
   const Step step = predict(model_of(scenario), training);
   const Bytes memory = scenario.cluster.device.memory;
   return memory <= Bytes{} ||
          ddpsim::fits(step_memory(scenario.workload, scenario.optimizer, training, step.job()).peak,
                       memory);
+}
+
+bool can_shard(const Scenario& scenario) {
+  Training training = scenario.training;
+  training.strategy = Strategy::fsdp;
+  return !fully_shard_refusal(WorkloadGradients(scenario.workload), training,
+                              device_of(scenario.cluster));
 }
 
 }  // namespace
@@ -218,7 +261,8 @@ StarterScenario starter_scenario(const Starter& starter, const std::filesystem::
   int batch = starter.batch;
   if (starting.takes_batch() && batch == 0) {
     batch = starting.most_samples();
-    while (batch > 1 && !fits(read_as(starting.with_batch(batch), place))) batch /= 2;
+    while (batch > 1 && !fits(read_as(starting.with_batch(batch), place), starter.strategy))
+      batch /= 2;
   }
   StarterScenario made{.text = starting.with_batch(batch), .summary = {}};
   const Scenario scenario = read_as(made.text, place);
@@ -230,7 +274,9 @@ StarterScenario starter_scenario(const Starter& starter, const std::filesystem::
       fmt::format("{}: {} of {} rank{}", scenario.name, counted(scenario.cluster.nodes, "node"),
                   to_string(each), each.largest() == 1 ? "" : "s");
   if (scenario.batch > 0) made.summary += ", " + counted(scenario.batch, "sample") + " each";
-  made.fits = fits(scenario);
+  made.fits = fits(scenario, starter.strategy);
+  made.fits_sharded = !made.fits && !shards(starter.strategy) && scenario.cluster.ranks() > 1 &&
+                      can_shard(scenario) && fits(scenario, Strategy::fsdp);
   return made;
 }
 

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "model/parallel/strategy.hpp"
+
 namespace ddpsim {
 
 /// What a first scenario is about.
@@ -13,15 +15,17 @@ struct Starter {
   std::string device;
   std::array<std::string, 2> links;  ///< [inside a node, between nodes]; "": there is none
   int nodes = 1;
-  int ranks_per_node = 1;  ///< of `device`; a ready cluster has its own
+  int ranks_per_node = 1;                  ///< of `device`; a ready cluster has its own
+  Strategy strategy = Strategy::bucketed;  ///< this, or one that shards
   int batch = 0;  ///< samples of each rank; 0: as many as fit, up to 32 pictures or 8 texts
 };
 
 /// A scenario that somebody starts from: every key they are likely to change, with what it means.
 struct StarterScenario {
-  std::string text;     ///< YAML; it has been read, and runs
-  std::string summary;  ///< "gpt2: 4 nodes of 8 ranks, 8 samples each"
-  bool fits = true;     ///< DDP's step, in the memory of a device
+  std::string text;           ///< YAML; it has been read, and runs
+  std::string summary;        ///< "gpt2: 4 nodes of 8 ranks, 8 samples each"
+  bool fits = true;           ///< a step of the starter's strategy, in the memory of a device
+  bool fits_sharded = false;  ///< that of fsdp, where the starter's does not
 };
 
 /// Throws InputError for what is not in the catalogue, for files that cannot be read, and for a

@@ -307,7 +307,9 @@ Validation validate(Backend& backend, Scenario scenario, const std::vector<Train
     validation.steps[s].overflows = static_cast<std::int64_t>(overflows[s]);
     if (!sent[s]) continue;  // what the job says, then
     validation.steps[s].measured.metrics.collectives = sent[s]->collectives;
-    validation.steps[s].measured.metrics.wire = sent[s]->payload;
+    StepMetrics& measured = validation.steps[s].measured.metrics;
+    measured.wire += sent[s]->payload - measured.payload;  // by how much it is not the job's
+    measured.payload = sent[s]->payload;
   }
   validation.stolen = largest_of_ranks(backend, steal.share());
   return validation;

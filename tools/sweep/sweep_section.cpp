@@ -29,7 +29,8 @@ std::string accuracy_at(const Sweep& sweep, std::size_t point) {
   const Scenario scenario = read_scenario(sweep.file, settings);
   const auto accuracy =
       knowledge_of(scenario, price_calibrated(scenario, sweep.laws_only)).accuracy;
-  return accuracy ? " " + sentence(*accuracy) : "";
+  return accuracy && std::ranges::any_of(scenario.compare, has_band) ? " " + sentence(*accuracy)
+                                                                     : "";
 }
 
 }  // namespace

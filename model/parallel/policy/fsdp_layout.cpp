@@ -136,33 +136,7 @@ void lay_out(StepBuilder& step, std::int32_t ranks, std::int32_t group, ShardedU
 }  // namespace
 
 void check_fully_shard(const StepBuilder& step) {
-  const auto check_not = [](bool wrong, std::string reason) {
-    if (wrong) check(Refusal{"training.strategy", std::move(reason), {}});
-  };
-  check_not(step.writer.device.through_host,
-            "fsdp is modelled where collectives run on the devices, not on the hosts: take "
-            "device.through_host out");
-  for (std::size_t i = 0; i < step.works.parameters(); ++i)
-    check_not(step.works.gradients[i].sparse,
-              fmt::format("the gradient of {} is sparse, and fully_shard takes dense ones: take "
-                          "the parameter's sparse: true out",
-                          step.works.names[i].substr(0, 200)));
-  const int ranks = step.writer.device.ranks, replicas = step.training.replicate;
-  if (ranks % replicas != 0)
-    check(Refusal{"training.replicate",
-                  fmt::format("{} ranks cannot be {} replicas of as many ranks each: expected a "
-                              "divisor of {}",
-                              ranks, replicas, ranks),
-                  {}});
-  if (replicas > 1 && replicas == ranks)
-    check(Refusal{"training.replicate",
-                  fmt::format("{} replicas on {} ranks leave nothing to shard: take fewer, or "
-                              "strategy bucketed",
-                              replicas, ranks),
-                  {}});
-  check_not(!step.training.hooks.empty(),
-            "hooks of your own on sharded gradients are not modelled: take training.hooks out");
-  check_not(step.training.join.has_value(), "fully_shard has no join(): take training.join out");
+  check(fully_shard_refusal(step.works, step.training, step.writer.device));
 }
 
 std::vector<ShardedUnit> sharded_units(StepBuilder& step, std::int32_t ranks, std::int32_t group) {

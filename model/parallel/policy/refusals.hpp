@@ -46,7 +46,12 @@ std::optional<Refusal> step_refusal(const WorkloadGradients& workload, const Tra
 /// all ranks into subgroups of one size.
 std::optional<Refusal> subgroup_refusal(const Training& training, const RanksPerNode& ranks);
 
-/// Throws what `check` does where one of the three above refuses a step of strategy bucketed, or it
+/// Why a step cannot be sharded as fully_shard does it, or it is not modelled.
+std::optional<Refusal> fully_shard_refusal(const WorkloadGradients& workload,
+                                           const Training& training,
+                                           const StepWriter::Device& device);
+
+/// Throws what `check` does where one of the three before it refuses a step of strategy bucketed, or it
 /// clips gradients whose norm nobody has.
 void check_bucketed(const StepWorks& works, const Training& training);
 

@@ -83,7 +83,8 @@ Map<Scenario> make_scenario_map() {
                  .otherwise = "as DistributedDataParallel does by itself",
                  .example = "{bucket_cap: 50 MiB, micro_batches: 4}"})
       .key("compare", strategies_value(), &Scenario::compare,
-           {.meaning = "The strategies that `run` predicts, in the order of its table."})
+           {.meaning = "The strategies that `run` predicts, in the order of its table. Where it is "
+                       "not given, `training.strategy` is among them too if it shards (fsdp)."})
       .key("measured", measured_value(), &Scenario::measured,
            {.meaning = "What a real run showed. `score` holds predictions against it, and `run` "
                        "fits compute times to it.",
@@ -92,6 +93,8 @@ Map<Scenario> make_scenario_map() {
       .check([](Scenario& scenario, const YamlMap& entries) {
         if (scenario.cluster.skew_is_usual && scenario.training.input == Input::decoded)
           scenario.cluster.skew = usual_skew_of_decoded_input;
+        if (!entries.has("compare") && shards(scenario.training.strategy))
+          scenario.compare.push_back(scenario.training.strategy);
         check_training(entries, scenario);
         check_accumulation(entries, scenario);
         cast_parameters(entries, scenario);

@@ -413,12 +413,33 @@ Value<std::optional<bool>> reshard_value() {
       {}};
 }
 
+/// A type, of which PyTorch's names get a hint.
+template <typename Names>
+auto type_value(const Names& types, const std::vector<std::string>& meanings) {
+  auto type = value::one_of(types, meanings);
+  type.read = [read = type.read, &types](const Yaml& given) {
+    std::string text = given.is_scalar() ? given.scalar() : "";
+    if (text.starts_with("torch.")) text = text.substr(std::string_view("torch.").size());
+    constexpr std::array<std::pair<std::string_view, DType>, 5> torchs{{{"bfloat16", DType::bf16},
+                                                                        {"float16", DType::fp16},
+                                                                        {"half", DType::fp16},
+                                                                        {"float32", DType::fp32},
+                                                                        {"float", DType::fp32}}};
+    for (const auto& [name, same] : torchs)
+      if (text == name && std::ranges::find(types, same) != types.end())
+        given.fail(
+            fmt::format("{} is {} here: write {}", given.scalar(), name_of(same), name_of(same)));
+    return read(given);
+  };
+  return type;
+}
+
 constexpr std::array mixed_types{DType::bf16, DType::fp16, DType::fp32};
 
 const Map<MixedPrecision>& mixed_precision_map() {
   static const auto map = [] {
     const auto type =
-        value::one_of(mixed_types, {"bfloat16", "IEEE half precision", "32-bit floating point"});
+        type_value(mixed_types, {"bfloat16", "IEEE half precision", "32-bit floating point"});
     Map<MixedPrecision> all("mp_policy",
                             "Strategy fsdp: fully_shard's MixedPrecisionPolicy. A rank's parts of "
                             "parameters, their gradients and the optimizer's state stay in "
@@ -587,6 +608,9 @@ void check_training(const YamlMap& scenario, const Scenario& read) {
     check_no(step_refusal(gradients, read.training, device_of(read.cluster)));
     check_no(subgroup_refusal(read.training, read.cluster.ranks_per_node));
   }
+  if (read.training.strategy == Strategy::fsdp ||
+      std::count(read.compare.begin(), read.compare.end(), Strategy::fsdp) > 0)
+    check_no(fully_shard_refusal(gradients, read.training, device_of(read.cluster)));
 }
 
 Training read_training(const Yaml& given, const Workload& workload) {

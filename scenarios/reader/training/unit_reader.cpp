@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "model/base/index.hpp"
+#include "model/parallel/policy/fsdp_units.hpp"
 #include "model/parallel/user_hook.hpp"
 #include "scenarios/reader/text/nearest.hpp"
 
@@ -94,9 +95,31 @@ class Units {
     std::vector<std::string> names;
     for (const Module& module : modules_) names.push_back(module.name);
     const std::string guess = nearest(pattern, names);
-    item.fail(fmt::format("{} has no module \"{}\" with parameters{}", workload_.name,
-                          pattern.substr(0, longest_shown),
-                          guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
+    item.fail(fmt::format(
+        "{} has no module \"{}\" with parameters{}", workload_.name,
+        pattern.substr(0, longest_shown),
+        guess.empty() ? "; it has " + known() : fmt::format("; did you mean \"{}\"?", guess)));
+  }
+
+  /// "model.embed_tokens, model.layers.*, model.norm and lm_head": the blocks, and the modules of
+  /// what is in none.
+  std::string known() const {
+    constexpr std::size_t most = 8;
+    std::vector<std::string> patterns;
+    for (const Parameter& parameter : workload_.parameters) {
+      std::string name = block_of(parameter.name);
+      if (name.empty())
+        name = parameter.name.substr(0, std::min(parameter.name.rfind('.'), parameter.name.size()));
+      else
+        name = name.substr(0, name.rfind('.') + 1) + "*";
+      name = name.substr(0, longest_shown);
+      if (std::ranges::find(patterns, name) == patterns.end()) patterns.push_back(std::move(name));
+    }
+    const std::size_t shown = std::min(patterns.size(), most);
+    const auto first = patterns.begin(), last = first + static_cast<std::ptrdiff_t>(shown);
+    return fmt::format(
+        "{}{}", fmt::join(first, last, ", "),
+        shown < patterns.size() ? fmt::format(" and {} more", patterns.size() - shown) : "");
   }
 
   /// Those of its parameters that no unit has yet.

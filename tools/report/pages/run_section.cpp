@@ -16,6 +16,7 @@
 #include "tools/report/reports/score_report.hpp"
 #include "tools/report/reports/shared_update.hpp"
 #include "tools/report/reports/throughput_report.hpp"
+#include "tools/report/reports/unit_report.hpp"
 #include "tools/report/reports/why_report.hpp"
 #include "tools/study/names.hpp"
 
@@ -83,10 +84,14 @@ std::string hiding_text(const Result& best) {
           : fmt::format("{:.1f} % of the step", share));
 }
 
-}  // namespace
+/// The shortest step that averages gradients and fits, or of those that do not fit; null: none
+/// averages.
+struct Shortest {
+  const Result* result = nullptr;
+  bool none_fits = false, some_do_not = false;
+};
 
-std::string run_verdict(const Comparison& run) {
-  const std::vector<Result> results = run.results();
+Shortest shortest_of(const Comparison& run, const std::vector<Result>& results) {
   const auto is_unfit = [&](const Result& result) {
     return outcome_of(run.scenario, result).fits == std::optional(false);
   };
@@ -94,16 +99,35 @@ std::string run_verdict(const Comparison& run) {
   const auto key = [](const Result& result, bool unfit) {
     return std::tuple(unfit, result.step->metrics.step, result.step->metrics.working());
   };
-  const Result* best = nullptr;
-  bool none_fits = false, some_do_not = false;
+  Shortest found;
   for (const Result& result : results) {
     if (result.step->training.strategy == Strategy::none) continue;
     const bool unfit = is_unfit(result);
-    some_do_not = some_do_not || unfit;
-    if (best != nullptr && key(result, unfit) >= key(*best, none_fits)) continue;
-    best = &result;
-    none_fits = unfit;
+    found.some_do_not = found.some_do_not || unfit;
+    if (found.result != nullptr && key(result, unfit) >= key(*found.result, found.none_fits))
+      continue;
+    found.result = &result;
+    found.none_fits = unfit;
   }
+  return found;
+}
+
+/// How far predictions such as the verdict's step were off; "": that is not known, or it has no
+/// band beside others that have.
+std::string verdict_accuracy(const Comparison& run) {
+  if (!run.knowledge.accuracy || !any_has_band(run)) return "";
+  const std::vector<Result> results = run.results();
+  const Result* best = shortest_of(run, results).result;
+  if (best != nullptr && !has_band(best->step->training.strategy))
+    return no_band_text({strategy_label(best->step->training)});
+  return sentence(*run.knowledge.accuracy);
+}
+
+}  // namespace
+
+std::string run_verdict(const Comparison& run) {
+  const std::vector<Result> results = run.results();
+  const auto [best, none_fits, some_do_not] = shortest_of(run, results);
   if (best == nullptr)
     return fmt::format("A step without communication takes {}.",
                        to_string(results.front().step->metrics.step));
@@ -132,7 +156,7 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
   ReportSection section;
   section.title = run.scenario.name;
   const std::vector<Result> results = run.results();
-  const Result& chief = chief_of(results);
+  const Result& chief = chief_of(results, run.scenario.training.strategy);
   section.headline = headline_of(outcome_of(run.scenario, chief),
                                  fmt::format("{} on {}", strategy_label(chief.step->training),
                                              ranks_text(run.scenario.cluster.ranks())),
@@ -141,14 +165,17 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
   TimelinePicture drawn = timeline_picture(run.scenario, run.named(), id);
   section.page.add(
       Picture{"Timeline", std::move(drawn.svg), std::move(drawn.tasks),
-              "Rank 0 of one step, every strategy on one scale. A bucket's bar shows how it fills, "
-              "waits, and is reduced."});
+              word_for_groups(run.named()) == "unit"
+                  ? "Rank 0 of one step, every strategy on one scale."
+                  : "Rank 0 of one step, every strategy on one scale. A bucket's bar shows how it "
+                    "fills, waits, and is reduced."});
   const std::optional<KnownAccuracy>& accuracy = run.knowledge.accuracy;
-  if (accuracy) section.verdict += " " + sentence(*accuracy);
+  const std::string how_far = verdict_accuracy(run);
+  if (!how_far.empty()) section.verdict += " " + how_far;
   MoreOfSteps shown = more;  // but for what is folded
   shown.request.why = false;
   section.page.add(run_page(run, shown));
-  if (accuracy)  // the verdict has said the first sentences already
+  if (accuracy && how_far == sentence(*accuracy))  // the verdict has said the first sentences
     for (auto& block : section.page.blocks)
       if (auto* paragraph = std::get_if<Paragraph>(&block))
         if (paragraph->text.starts_with(sentence(*accuracy))) paragraph->text = bands_text(run);
@@ -170,8 +197,10 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
   if (auto picture = why_picture(run.scenario, run.named())) section.page.add(std::move(*picture));
   section.add_notes(notes);
   if (!more.request.why)
-    section.folded.emplace_back("What each step loses, and what exposes each bucket, in figures",
-                                why_page(run, losses_of(run)));
+    section.folded.emplace_back(
+        fmt::format("What each step loses, and what exposes each {}, in figures",
+                    word_for_groups(run.named())),
+        why_page(run, losses_of(run)));
   return section;
 }
 

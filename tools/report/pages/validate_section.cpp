@@ -7,6 +7,7 @@
 
 #include "tools/picture/timeline_picture.hpp"
 #include "tools/report/pages/why_picture.hpp"
+#include "tools/report/reports/unit_report.hpp"
 #include "tools/report/reports/validation_report.hpp"
 #include "tools/report/reports/why_report.hpp"
 
@@ -42,7 +43,7 @@ ReportSection validate_section(const Validation& validation) {
   if (auto picture = why_picture(validation.scenario, steps)) {
     section.page.add(std::move(*picture));
     section.folded.emplace_back(
-        "What exposes each bucket in figures",
+        fmt::format("What exposes each {} in figures", word_for_groups(steps)),
         exposed_page(validation.scenario, steps, [](const Step&) { return nullptr; }));
   }
   return section;

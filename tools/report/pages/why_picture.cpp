@@ -6,6 +6,7 @@
 
 #include "model/timeline/why.hpp"
 #include "tools/picture/bars.hpp"
+#include "tools/report/reports/unit_report.hpp"
 #include "tools/report/reports/why_report.hpp"
 
 namespace ddpsim {
@@ -28,7 +29,12 @@ std::string_view paint_of(Cause cause) {
     case Cause::host_copies:
       return "forward";
     case Cause::hook:
+    case Cause::copy_out:
       return "optimizer";
+    case Cause::input_buffer:
+      return "forward";
+    case Cause::itself:
+      return "fill";
   }
   return "line";
 }
@@ -43,8 +49,10 @@ BarPicture::Row row_of(std::string label, const std::vector<ExposedBucket>& buck
 
 void add_rows(BarPicture& bars, const Scenario& scenario, const NamedStep& named) {
   const Step& step = *named.step;
+  const bool units = has_units(step);
   std::vector<ExposedBucket> buckets =
-      why_exposed(step.job(), step.times, step.metrics, step.ranks.front());
+      units ? exposed_units(step)
+            : why_exposed(step.job(), step.times, step.metrics, step.ranks.front());
   if (buckets.empty()) return;
   std::stable_sort(buckets.begin(), buckets.end(),
                    [](const ExposedBucket& a, const ExposedBucket& b) {
@@ -54,8 +62,9 @@ void add_rows(BarPicture& bars, const Scenario& scenario, const NamedStep& named
   // A row that says "2 more" is no shorter than the two.
   const std::size_t shown = buckets.size() <= most_buckets + 1 ? buckets.size() : most_buckets;
   for (std::size_t i = 0; i < shown; ++i)
-    bars.rows.push_back(
-        row_of(bucket_label(scenario, step.job(), buckets[i].bucket), {buckets[i]}));
+    bars.rows.push_back(row_of(units ? name_of_group(step.job(), buckets[i].bucket)
+                                     : bucket_label(scenario, step.job(), buckets[i].bucket),
+                               {buckets[i]}));
   if (shown < buckets.size())
     bars.rows.push_back(
         row_of(fmt::format("{} more, together", buckets.size() - shown),
@@ -80,27 +89,36 @@ void drop(BarPicture& bars, Cause cause) {
 
 std::optional<Picture> why_picture(const Scenario& scenario, const std::vector<NamedStep>& steps) {
   BarPicture bars;
-  bars.title = "What exposes each bucket";
-  bars.description =
-      "How long each bucket's collectives are exposed, and how much of that each cause accounts "
-      "for.";
+  const std::string word = word_for_groups(steps);
+  bars.title = "What exposes each " + word;
+  bars.description = fmt::format(
+      "How long each {}'s collectives are exposed, and how much of that each cause accounts for.",
+      word);
   bars.unit = "ms";
   for (const Cause cause : all_causes)
     bars.parts.push_back({std::string(name_of(cause)), std::string(paint_of(cause))});
   for (const NamedStep& named : steps) add_rows(bars, scenario, named);
   const bool hooks = has(bars, Cause::hook), copies = has(bars, Cause::host_copies);
+  for (const Cause cause : {Cause::itself, Cause::input_buffer, Cause::copy_out})
+    if (!has(bars, cause)) drop(bars, cause);
   if (!hooks) drop(bars, Cause::hook);
   if (!copies) drop(bars, Cause::host_copies);
   if (bars.rows.empty()) return std::nullopt;
-  return Picture{bars.title, bar_picture(bars), "",
-                 "The buckets with the longest exposed time, by cause: their gradients "
-                 "were ready too late to hide them, or they had to wait for their turn, "
-                 "for the collective before them, for the host's launch, or for the "
-                 "slowest rank" +
-                     std::string(copies ? ", or for their copies to the host and back" : "") +
-                     std::string(hooks ? ", or, as later collectives of a comm hook, for its steps "
-                                         "before them, such as an update."
-                                       : ".")};
+  return Picture{
+      bars.title, bar_picture(bars), "",
+      fmt::format("The {} with the longest exposed time, by cause: their gradients "
+                  "were ready too late to hide them, or they had to wait for their "
+                  "turn, for the collective before them, for the host's launch, or for "
+                  "the slowest rank",
+                  word == "bucket or unit" ? "buckets and units" : word + "s") +
+          std::string(word == "bucket" ? ""
+                                       : ", or, as gathers and reduce-scatters of units, for the "
+                                         "copy-out of the gather before or for the memory of an "
+                                         "earlier input, or a gather was needed at once (itself)") +
+          std::string(copies ? ", or for their copies to the host and back" : "") +
+          std::string(hooks ? ", or, as later collectives of a comm hook, for its steps "
+                              "before them, such as an update."
+                            : ".")};
 }
 
 }  // namespace ddpsim

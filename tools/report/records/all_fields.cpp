@@ -13,6 +13,7 @@
 #include "tools/report/records/sweep_fields.hpp"
 #include "tools/report/records/throughput_fields.hpp"
 #include "tools/report/records/tune_fields.hpp"
+#include "tools/report/records/unit_fields.hpp"
 #include "tools/report/records/validate_fields.hpp"
 #include "tools/report/records/why_fields.hpp"
 
@@ -29,7 +30,8 @@ const std::vector<FieldGroup>& all_fields() {
       {"plan", fields::of_plan},         {"tune", fields::of_tune},
       {"score", fields::of_score},       {"validate", fields::of_validate},
       {"schedule", fields::of_schedule}, {"collectives", fields::of_collectives},
-      {"hooks-log", fields::of_hooks},   {"doctor", fields::of_doctor}};
+      {"hooks-log", fields::of_hooks},   {"doctor", fields::of_doctor},
+      {"units", fields::of_unit}};
   return groups;
 }
 

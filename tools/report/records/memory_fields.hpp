@@ -48,9 +48,10 @@ inline constexpr Field gradients_bytes =
                 "The memory of the gradients, but for gradients that are views of buckets: at most "
                 "at one time, those among them that are about to be added to earlier ones or to go "
                 "into a bucket.");
-inline constexpr Field buckets_bytes =
-    bytes_field("buckets_bytes", "buckets",
-                "The memory of the buckets, into which gradients are copied to be averaged.");
+inline constexpr Field buckets_bytes = bytes_field(
+    "buckets_bytes", "buckets",
+    "The memory of the buckets, into which gradients are copied to be averaged; under fsdp that "
+    "of packed gradients, the inputs of reduce-scatters.");
 inline constexpr Field optimizer_bytes =
     bytes_field("optimizer_bytes", "optimizer",
                 "The memory of the optimizer's state; nothing where an update was measured and "

@@ -37,6 +37,10 @@ inline constexpr Field collective_bytes =
     bytes_field("bytes", "size", "How many bytes each rank hands to the collective.", Better::low);
 inline constexpr Field collective_bucket = count_field(
     "bucket", "bucket", "The bucket that the collective is for; nothing where it is for none.");
+inline constexpr Field collective_unit =
+    count_field("unit", "unit",
+                "Under a strategy that shards, in place of bucket: the unit that the collective is "
+                "for.");
 inline constexpr Field from_rank =
     count_field("from_rank", "from rank", "The rank whose values a broadcast sends.");
 inline constexpr Field what =
@@ -70,8 +74,17 @@ inline constexpr std::array of_schedule{&format,     &version_of_program,
                                         &parameters, &all_collectives,
                                         &task_count, &kinds_of_steps,
                                         &phase,      &steps_of_this_kind};
-inline constexpr std::array of_collectives{
-    &operation, &collective_bytes, &collective_bucket, &from_rank, &micro_batch,     &what,
-    &algorithm, &protocol,         &channels,          &nics,      &collective_bound};
+inline constexpr std::array of_collectives{&operation,
+                                           &collective_bytes,
+                                           &collective_bucket,
+                                           &collective_unit,
+                                           &from_rank,
+                                           &micro_batch,
+                                           &what,
+                                           &algorithm,
+                                           &protocol,
+                                           &channels,
+                                           &nics,
+                                           &collective_bound};
 
 }  // namespace ddpsim::fields

@@ -113,7 +113,16 @@ inline constexpr Field collectives =
                 Better::low)
         .with(little);
 inline constexpr Field wire_bytes = bytes_field(
-    "wire_bytes", "wire", "How many bytes each rank hands to collectives in a step.", Better::low);
+    "wire_bytes", "wire",
+    "How many bytes each rank hands to collectives in a step; of gathers and reduce-scatters of "
+    "parts that ranks keep (fsdp), how many cross its port: (W - 1) / W of the whole.",
+    Better::low);
+inline constexpr Field port_bytes = bytes_field(
+    "port_bytes", "sent",
+    "How many bytes each rank sends through its port in a step's collectives, as by a "
+    "ring of W ranks: 2 (W - 1) / W of what is all-reduced, (W - 1) / W of what is "
+    "gathered or reduce-scattered. There only where a strategy that shards is compared.",
+    Better::low);
 inline constexpr Field speedup_vs_naive =
     ratio_field("speedup_vs_naive", "speedup",
                 "The step under naive over this one; nothing of one rank, which averages with "
@@ -147,7 +156,9 @@ inline constexpr Field comm_hook_memory_bytes = bytes_field(
     "The memory that the comm hook keeps from step to step, besides the buckets.", Better::low);
 
 // The buckets of a step.
-inline constexpr Field buckets = list_field("buckets", "One object for each bucket, in order.");
+inline constexpr Field buckets = list_field(
+    "buckets",
+    "One object for each bucket, in order; empty under a strategy that shards, which has units.");
 inline constexpr Field index = count_field("index", "bucket", "Which bucket it is, from 0.");
 inline constexpr Field bytes = bytes_field("bytes", "size", "The size of the bucket's gradients.");
 inline constexpr Field parameters =
@@ -199,39 +210,23 @@ inline constexpr Field how =
         .only_for(Audience::people);
 
 /// All that `run --json` and `run --csv` hold of a strategy.
-inline constexpr std::array of_run{&format,
-                                   &version_of_program,
-                                   &scenario,
-                                   &ranks,
-                                   &cluster,
-                                   &notes,
-                                   &results,
-                                   &set,
-                                   &strategy,
-                                   &result_label,
-                                   &implementation,
-                                   &model_size,
-                                   &d_model,
-                                   &num_layers,
-                                   &world_size,
-                                   &bucket_cap_bytes,
-                                   &step_ms,
-                                   &forward_ms,
-                                   &backward_ms,
-                                   &optimizer_ms,
-                                   &communication_ms,
-                                   &exposed_ms,
-                                   &overlap_ratio,
-                                   &collectives,
-                                   &wire_bytes,
-                                   &speedup_vs_naive,
-                                   &bound,
-                                   &band_low_ms,
-                                   &band_high_ms,
-                                   &known_from,
-                                   &comm_hook,
-                                   &comm_hook_ms,
-                                   &comm_hook_memory_bytes,
+inline constexpr std::array of_run{&format,           &version_of_program,
+                                   &scenario,         &ranks,
+                                   &cluster,          &notes,
+                                   &results,          &set,
+                                   &strategy,         &result_label,
+                                   &implementation,   &model_size,
+                                   &d_model,          &num_layers,
+                                   &world_size,       &bucket_cap_bytes,
+                                   &step_ms,          &forward_ms,
+                                   &backward_ms,      &optimizer_ms,
+                                   &communication_ms, &exposed_ms,
+                                   &overlap_ratio,    &collectives,
+                                   &wire_bytes,       &port_bytes,
+                                   &speedup_vs_naive, &bound,
+                                   &band_low_ms,      &band_high_ms,
+                                   &known_from,       &comm_hook,
+                                   &comm_hook_ms,     &comm_hook_memory_bytes,
                                    &buckets};
 /// The fields of a bucket.
 inline constexpr std::array of_bucket{

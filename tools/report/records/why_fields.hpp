@@ -13,7 +13,7 @@ inline constexpr Field why =
     record_field("why", "What holds up each exposed bucket, and what would remove it.");
 inline constexpr Field exposed_in_buckets_ms =
     ms_field("exposed_in_buckets_ms", "exposed in buckets ms",
-             "The exposed time of all buckets together.", Better::low);
+             "The exposed time of all buckets, or units, together.", Better::low);
 inline constexpr Field exposed_elsewhere_ms =
     ms_field("exposed_elsewhere_ms", "exposed elsewhere ms",
              "What the step is longer without being exposed in buckets: interference, copies, "
@@ -104,6 +104,20 @@ inline constexpr Field by_hook =
              "several collectives.",
              Better::low);
 
+inline constexpr Field by_copy_out =
+    ms_field("copy_out", "copy-out",
+             "Of a unit's gather: its input was packed once the gather before it had been copied "
+             "out.",
+             Better::low);
+inline constexpr Field by_input_buffer =
+    ms_field("input_buffer", "input buffer",
+             "Of a unit's reduce-scatter: its gradients were packed once the memory of an earlier "
+             "one's input was free.",
+             Better::low);
+inline constexpr Field by_itself = ms_field(
+    "itself", "itself",
+    "Of a unit's gather: it would be exposed even if it had begun with the step.", Better::low);
+
 // The changes.
 inline constexpr Field change =
     text_field("change", "change", "What is assumed to be better than in the scenario.");
@@ -148,6 +162,9 @@ inline constexpr std::array of_why{&why,
                                    &by_slowest_rank,
                                    &by_host_copies,
                                    &by_hook,
+                                   &by_copy_out,
+                                   &by_input_buffer,
+                                   &by_itself,
                                    &change,
                                    &changed_step_ms};
 

@@ -87,15 +87,21 @@ std::string bands_text(const Comparison& run) {
     before = "; ";
   }
   text = before.empty() ? "" : text + "." + launches_text(run);
-  if (!unknown.empty()) text += (text.empty() ? "" : " ") + no_band_text(unknown);
+  if (!unknown.empty()) text += (text.empty() ? "" : " ") + no_band_text(unknown, !before.empty());
   return text;
 }
 
-std::string no_band_text(const std::vector<std::string>& names) {
+bool any_has_band(const Comparison& run) {
+  return std::ranges::any_of(run.compared,
+                             [](const Step& step) { return has_band(step.training.strategy); });
+}
+
+std::string no_band_text(const std::vector<std::string>& names, bool beside_others) {
   if (names.empty()) return "";
   return fmt::format(
-      "There is no band for {}: docs/accuracy.md says how far published sharded steps were off.",
-      enumerated(names));
+      "There is no band for {}: {}docs/accuracy.md says how far published sharded steps were off.",
+      enumerated(names),
+      beside_others ? "that is of strategies under which all ranks keep all parameters, and " : "");
 }
 
 std::string saving_text(const Knowledge& knowledge, double saving) {

@@ -26,8 +26,12 @@ Record band_record(const Knowledge& knowledge, const StepMetrics& step, Duration
 /// band is wide; "" where none is known.
 std::string bands_text(const Comparison& run);
 
-/// Says that there is no band for steps of these names; "" for none.
-std::string no_band_text(const std::vector<std::string>& names);
+/// Does any of the steps have a band, as none has under a strategy that shards?
+bool any_has_band(const Comparison& run);
+
+/// Says that there is no band for steps of these names; "" for none. `beside_others`: that how far
+/// other steps were off was said before.
+std::string no_band_text(const std::vector<std::string>& names, bool beside_others = false);
 
 /// What is to be said of a saving (a share of the step) that is smaller than the band is wide to
 /// either side; "" of another, and where no band is known.

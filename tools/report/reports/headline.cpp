@@ -91,7 +91,10 @@ Headline headline_of(const Outcome& outcome, const std::string& of, Bytes device
   return {rate_figure(outcome, of), cost_figure(outcome), memory_figure(outcome, device)};
 }
 
-const Result& chief_of(const std::vector<Result>& results) {
+const Result& chief_of(const std::vector<Result>& results, Strategy asked) {
+  if (shards(asked))
+    for (const Result& each : results)
+      if (each.step->training.strategy == asked) return each;
   const Result* chief = &results.front();
   for (const Result& each : results) {
     const Strategy strategy = each.step->training.strategy;

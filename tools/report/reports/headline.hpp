@@ -39,8 +39,9 @@ Outcome outcome_of(const Scenario& scenario, const Result& result);
 /// 25 MiB on 8 ranks"; `device` is a device's memory, zero where it is not known.
 Headline headline_of(const Outcome& outcome, const std::string& of, Bytes device = {});
 
-/// The step that a page is about: that of DistributedDataParallel, `bucketed`; where it is not
-/// compared the shortest that averages gradients, and else the first.
-const Result& chief_of(const std::vector<Result>& results);
+/// The step that a page is about: that of the scenario's strategy, `asked`, if it shards; else that
+/// of DistributedDataParallel, `bucketed`; where it is not compared the shortest that averages
+/// gradients, and else the first.
+const Result& chief_of(const std::vector<Result>& results, Strategy asked);
 
 }  // namespace ddpsim

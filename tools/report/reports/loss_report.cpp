@@ -9,6 +9,7 @@
 #include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/rank_exceptions.hpp"
+#include "tools/report/reports/unit_report.hpp"
 
 namespace ddpsim {
 
@@ -53,8 +54,11 @@ Table loss_table(const Comparison& run, const std::vector<StepLoss>& losses) {
   table.notes =
       "interference: kernels and collectives slow each other; transfer and latency: of "
       "collectives, "
-      "where no computation hides them;\ncopies: into and out of buckets, divisions, a comm hook's "
-      "kernels; launches: the host's time for these and for hooks;\nrest: the host's waits; "
+      "where no computation hides them;\ncopies: " +
+      std::string(word_for_groups(run.named()) == "unit"
+                      ? "into and out of what is gathered and reduce-scattered, casts, divisions"
+                      : "into and out of buckets, divisions, a comm hook's kernels") +
+      "; launches: the host's time for these and for hooks;\nrest: the host's waits; "
       "negative where a strategy computes less\nwhat either of two causes would take away counts "
       "half for each, so that a change below may save more or less than the part here\n";
   if (input) table.notes += "input: the wait for batches, which a node makes for all its ranks\n";

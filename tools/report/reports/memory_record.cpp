@@ -71,13 +71,16 @@ std::string parts_text(const StepMemory& memory) {
   constexpr double least_share = 0.0005;
   std::string text = unknown_text(memory);
   Bytes others;
+  const bool packs = memory.at_peak[Holds::scattered] > memory.at_peak[Holds::bucket];
   for (const auto& [field, size] : parts_of(memory.at_peak)) {
+    const std::string_view label =
+        packs && field == &fields::buckets_bytes ? "packed gradients" : field->label;
     if (!memory.knows_activations && field == &fields::activations_bytes) continue;
     if (!memory.knows_optimizer && field == &fields::optimizer_bytes) continue;
     if (static_cast<double>(size.count) < least_share * static_cast<double>(memory.peak.count))
       others += size;
     else
-      text += fmt::format("{}{} {:.3g}", text.empty() ? "" : ", ", field->label, in_gib(size));
+      text += fmt::format("{}{} {:.3g}", text.empty() ? "" : ", ", label, in_gib(size));
   }
   if (others > Bytes{}) text += fmt::format(", others {:.3g}", in_gib(others));
   return text + " GiB";

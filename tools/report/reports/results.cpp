@@ -1,16 +1,21 @@
 #include "tools/report/reports/results.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "model/timeline/port_bytes.hpp"
 #include "tools/report/records/choice_record.hpp"
 #include "tools/report/records/memory_fields.hpp"
 #include "tools/report/records/step_fields.hpp"
 #include "tools/report/records/throughput_fields.hpp"
+#include "tools/report/records/unit_fields.hpp"
 #include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/described_report.hpp"
 #include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/throughput_report.hpp"
+#include "tools/report/reports/unit_report.hpp"
 #include "tools/report/writers/chart.hpp"
 #include "tools/study/names.hpp"
 
@@ -84,14 +89,28 @@ std::string wait_in_none(const Result& result) {
   return waits;
 }
 
-/// Where another step stands for one without communication: what fsdp's passes and its part of the
-/// update take.
-std::string other_none_text(const std::vector<Result>& results) {
+/// Whose step without communication is told first: that of a strategy under which all ranks keep
+/// all, if one is compared.
+const Result& told_first(const std::vector<Result>& results) {
   for (const Result& result : results)
-    if (result.none != results.front().none)
-      return fmt::format(", with the passes and the part of the update of {} {:.2f} ms",
-                         strategy_label(result.step->training), in_ms(result.none->step));
-  return "";
+    if (!shards(result.step->training.strategy)) return result;
+  return results.front();
+}
+
+/// Where other steps stand for one without communication: what the passes of strategies that shard
+/// and their part of the update take.
+std::string other_none_text(const std::vector<Result>& results) {
+  std::vector<Duration> told{told_first(results).none->step};
+  std::string text;
+  for (const Result& result : results) {
+    const Duration step = result.none->step;
+    if (std::ranges::find(told, step) != told.end()) continue;
+    text += fmt::format("{} of {} {:.2f} ms",
+                        told.size() == 1 ? ", with the passes and the part of the update" : ",",
+                        strategy_label(result.step->training), in_ms(step));
+    told.push_back(step);
+  }
+  return text;
 }
 
 /// What exposed communication is. A step is exposed by what it works for longer.
@@ -129,9 +148,11 @@ Record result_record(const Scenario& scenario, const Result& result) {
   const std::vector<program::ParameterGroup>& groups = result.step->job().groups;
   Record record = record_without_buckets(scenario, result);
   List buckets;
-  for (std::size_t b = 0; b < groups.size(); ++b)
+  const bool units = has_units(*result.step);
+  for (std::size_t b = 0; b < groups.size() && !units; ++b)
     buckets.emplace_back(bucket_record(scenario, groups[b], result.step->metrics.buckets[b], b));
   record.add(fields::buckets, std::move(buckets));
+  if (units) record.add(fields::units, unit_records(scenario, *result.step, false));
   return record;
 }
 
@@ -149,6 +170,15 @@ Record run_record(const Scenario& scenario, const std::vector<std::string>& note
       .add(fields::notes, list_of(notes))
       .add(fields::results, std::move(results));
   return record;
+}
+
+bool any_shards(const std::vector<Result>& results) {
+  return std::ranges::any_of(
+      results, [](const Result& each) { return shards(each.step->training.strategy); });
+}
+
+void add_port_bytes(Record& record, const Step& step) {
+  record.add(fields::port_bytes, port_bytes(step.rank()).count);
 }
 
 const std::vector<Field>& run_columns() {
@@ -212,6 +242,29 @@ Record in_the_long_run(Record record, const Comparison& run, const Result& resul
   return record;
 }
 
+namespace {
+
+/// Where strategies that shard stand beside others, what they save and what that costs comes first.
+std::vector<Field> ladder_columns() {
+  constexpr auto some = static_cast<Importance>(4);
+  return {fields::strategy_in_words,
+          fields::step_ms,
+          fields::forward_ms,
+          fields::backward_ms,
+          fields::optimizer_ms,
+          fields::communication_ms.with(fields::little),
+          fields::exposed_ms,
+          fields::overlap.with(some),
+          fields::speedup_vs_naive,
+          fields::collectives.with(fields::usual),
+          fields::port_bytes,
+          fields::peak_memory_bytes.with(fields::much),
+          fields::fits_device.with(fields::much),
+          fields::bound.with(some)};
+}
+
+}  // namespace
+
 Page run_page(const Scenario& scenario, const std::vector<Result>& results,
               const Knowledge& knowledge) {
   Page page;
@@ -222,9 +275,13 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results,
       to_string(scenario.workload.gradient_size()), cluster_text(scenario, knowledge))});
   page.add(Paragraph{described_text(scenario)});
   page.add(Paragraph{code_text(scenario)});
-  Table table{{fields::strategy_in_words, fields::step_ms, fields::forward_ms, fields::backward_ms,
-               fields::optimizer_ms, fields::communication_ms, fields::exposed_ms, fields::overlap,
-               fields::speedup_vs_naive, fields::collectives, fields::bound}};
+  const bool units = any_shards(results);
+  Table table{
+      units ? ladder_columns()
+            : std::vector<Field>{fields::strategy_in_words, fields::step_ms, fields::forward_ms,
+                                 fields::backward_ms, fields::optimizer_ms,
+                                 fields::communication_ms, fields::exposed_ms, fields::overlap,
+                                 fields::speedup_vs_naive, fields::collectives, fields::bound}};
   if (!partial_text(scenario).empty()) table.title = "partial results";
   std::vector<NamedStep> steps;
   for (const Result& result : results) {
@@ -233,17 +290,23 @@ Page run_page(const Scenario& scenario, const std::vector<Result>& results,
     record.add(fields::overlap, result.step->metrics.communication > Duration::zero()
                                     ? *record.find(fields::overlap_ratio)
                                     : FieldValue());
+    if (units) {
+      const StepMemory memory = memory_of(scenario, result);
+      add_port_bytes(record, *result.step);
+      record.add(fields::peak_memory_bytes, memory.peak.count)
+          .add(fields::fits_device, fits_value(scenario, memory));
+    }
     table.add(record);
   }
   page.add(std::move(table));
-  page.add(
-      Paragraph{fmt::format("A step without communication takes {:.2f} ms{}{}. {}; {}.\n{}",
-                            in_ms(results.front().none->step), wait_in_none(results.front()),
-                            other_none_text(results), exposed_text(results),
-                            scenario.cluster.ranks() > 1
-                                ? "speedup is how many times as fast as naive it is"
-                                : "one rank averages with nobody: there is no speedup over naive",
-                            memory_text(scenario, results))});
+  page.add(Paragraph{
+      fmt::format("A step without communication takes {:.2f} ms{}{}. {}; {}.\n{}",
+                  in_ms(told_first(results).none->step), wait_in_none(told_first(results)),
+                  other_none_text(results), exposed_text(results),
+                  scenario.cluster.ranks() > 1
+                      ? "speedup is how many times as fast as naive it is"
+                      : "one rank averages with nobody: there is no speedup over naive",
+                  memory_text(scenario, results))});
   page.add(throughput_table(scenario, results));
   page.add(Drawing{[steps](PageWidth width) { return timeline_chart(steps, width); }});
   return page;

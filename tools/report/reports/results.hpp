@@ -23,6 +23,10 @@ List list_of(const std::vector<std::string>& sentences);
 /// "ddpsim.run/1", of those entries. `notes`: what is said beside them (said_notes.hpp).
 Record run_record(const Scenario& scenario, const std::vector<std::string>& notes, List results);
 
+/// Is any of the strategies one that shards? Then what crosses ports is said of all.
+bool any_shards(const std::vector<Result>& results);
+void add_port_bytes(Record& record, const Step& step);
+
 /// The columns of `run --csv`, of which the first seven are those of the CS336 tables, and what
 /// stands in a row.
 const std::vector<Field>& run_columns();

@@ -35,7 +35,8 @@ bool sends_buffers(const program::Job& job) {
 std::string accuracy_text(const Comparison& run) {
   const auto& accuracy = run.knowledge.accuracy;
   if (!accuracy) return "";
-  std::string text = sentence(*accuracy) + "\n" + bands_text(run);
+  std::string text = any_has_band(run) ? sentence(*accuracy) + "\n" : "";
+  text += bands_text(run);
   if (run.scenario.measured && !run.priced.fit)
     text +=
         "\nThe file's own measured rows are not used: `ddpsim score FILE --laws-only` says how far "
@@ -165,10 +166,12 @@ Record run_record(const Comparison& run, const MoreOfSteps& more,
   const std::vector<Result> results = run.results();
   std::vector<Record> reasons =
       asked.why ? why_records(run, more.losses) : std::vector<Record>(results.size());
+  const bool units = any_shards(results);
   List records;
   for (std::size_t i = 0; i < results.size(); ++i) {
     Record record = asked.buckets ? result_record(run.scenario, results[i])
                                   : record_without_buckets(run.scenario, results[i]);
+    if (units) add_port_bytes(record, *results[i].step);
     record.add(throughput_record(run.scenario, results[i]))
         .add(band_record(knowledge_about(run.knowledge, results[i].step->training.strategy),
                          results[i].step->metrics, results[i].none->working(),

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "tools/report/reports/cluster_notes.hpp"
+#include "tools/report/reports/idle_keys.hpp"
 #include "tools/report/reports/idle_links.hpp"
 #include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/run_report.hpp"
@@ -64,6 +65,8 @@ std::vector<std::string> idle_strategy_notes(const Scenario& scenario,
                                              const std::vector<Setting>& set) {
   const Strategy strategy = scenario.training.strategy;
   if (!is_set(set, "training.strategy") || scenario.compare == std::vector{strategy}) return {};
+  // A step that is sharded is compared where nothing else was asked for.
+  if (shards(strategy) && std::ranges::count(scenario.compare, strategy) > 0) return {};
   return {fmt::format(
       "training.strategy: {0} changes nothing here: `compare` says which strategies are predicted "
       "(--set compare=[{0}])",
@@ -80,6 +83,7 @@ std::vector<std::string> run_notes(const Comparison& run, const std::string& fil
                                    const std::vector<ScalingCurve>& curves) {
   std::vector<std::string> notes = scenario_notes(run.scenario, file, set);
   add_each_once(notes, idle_strategy_notes(run.scenario, set));
+  add_each_once(notes, idle_key_notes(run.scenario));
   add_each_once(notes, fit_notes(run.priced));
   add_each_once(notes,
                 far_row_notes(run.scenario, run.priced, run.knowledge, run.scenario.compare));

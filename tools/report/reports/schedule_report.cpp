@@ -10,9 +10,11 @@
 #include "tools/report/records/choice_record.hpp"
 #include "tools/report/records/memory_fields.hpp"
 #include "tools/report/records/schedule_fields.hpp"
+#include "tools/report/records/unit_fields.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/described_report.hpp"
 #include "tools/report/reports/memory_record.hpp"
+#include "tools/report/reports/unit_report.hpp"
 #include "tools/report/reports/why_report.hpp"
 #include "tools/study/names.hpp"
 
@@ -72,6 +74,7 @@ Table hooks_table(const Scenario& scenario, const std::vector<HookFiring>& hooks
 }  // namespace
 
 Table buckets_table(const Scenario& scenario, const Step& step) {
+  if (has_units(step)) return units_table(scenario, step);
   Table table{{fields::index, fields::exact_bytes, fields::bytes.only_for(Audience::people),
                fields::tensors, fields::ready_ms, fields::start_ms, fields::end_ms,
                fields::bucket_exposed_ms, fields::first_and_last, fields::how}};
@@ -147,6 +150,7 @@ std::int32_t sender_of(const program::Job& job, const program::Collective& sent,
 /// for those a comm hook issues once an earlier one of the same bucket has ended.
 List collectives_of(const Scenario& scenario, const Step& step) {
   const RankOfJob rank = step.rank();
+  const bool units = has_units(step);
   List collectives;
   for (const program::Task& task : rank.program.tasks) {
     const auto* sent = std::get_if<program::Collective>(&rank.action_of(task));
@@ -156,7 +160,8 @@ List collectives_of(const Scenario& scenario, const Step& step) {
     Record record;
     record.add(fields::operation, name_of(work.operation))
         .add(fields::collective_bytes, work.payload.count);
-    if (origin.group != nobody) record.add(fields::collective_bucket, origin.group);
+    if (origin.group != nobody)
+      record.add(units ? fields::collective_unit : fields::collective_bucket, origin.group);
     if (sent->what == program::Collectives::broadcast)
       record.add(fields::from_rank, sender_of(rank.job, *sent, step.ranks.front()));
     if (task.micro_batch > 0) record.add(fields::micro_batch, task.micro_batch);
@@ -179,6 +184,7 @@ List hooks_of(const Scenario& scenario, const Step& step) {
 
 List buckets_of(const Scenario& scenario, const Step& step) {
   List buckets;
+  if (has_units(step)) return buckets;
   for (const program::ParameterGroup& bucket : step.job().groups) {
     List names;
     for (const std::int32_t index : bucket.parameters)
@@ -218,6 +224,7 @@ Record schedule_record(const Scenario& scenario, const Step& step) {
       .add(fields::all_collectives, collectives_of(scenario, step))
       .add(fields::task_count, shown_tasks(step.rank()).size())
       .add(fields::memory, memory_record(scenario, step, memory_of(scenario, step)));
+  if (has_units(step)) record.add(fields::units, unit_records(scenario, step, false));
   return record;
 }
 

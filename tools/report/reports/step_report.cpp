@@ -11,6 +11,7 @@
 #include "tools/report/records/ms_text.hpp"
 #include "tools/report/records/steps_fields.hpp"
 #include "tools/report/reports/results.hpp"
+#include "tools/report/reports/unit_report.hpp"
 
 namespace ddpsim {
 namespace {
@@ -71,6 +72,8 @@ Table steps_table(const Comparison& run, const std::vector<ConsecutiveSteps>& st
   Table table{{fields::strategy_in_words, fields::which_steps, fields::phase, fields::bucket_count,
                fields::step_ms, fields::communication_ms, fields::collectives, fields::total_ms}};
   for (Field& column : table.columns) column.look.absent = "";
+  if (word_for_groups(run.named()) == "unit")
+    table.columns[table.index_of(fields::bucket_count)].label = "units";
   table.title = fmt::format("{} consecutive steps", steps.front().sequence.size());
   for (std::size_t s = 0; s < steps.size(); ++s) {
     const ConsecutiveSteps& each = steps[s];

@@ -8,6 +8,7 @@
 #include "tools/report/records/throughput_fields.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/memory_record.hpp"
+#include "tools/report/reports/results.hpp"
 #include "tools/study/throughput.hpp"
 
 namespace ddpsim {
@@ -116,7 +117,9 @@ Table throughput_table(const Scenario& scenario, const std::vector<Result>& resu
   else
     add({fields::samples_per_second, fields::samples_per_second_per_device});
   add({fields::mfu, fields::hfu, fields::scaling_efficiency, fields::scaling_efficiency_node,
-       fields::communication_share, fields::peak_memory_bytes, fields::fits_device});
+       fields::communication_share});
+  // Where steps are sharded the table before this one has them.
+  if (!any_shards(results)) add({fields::peak_memory_bytes, fields::fits_device});
   if (tokens)
     add({fields::device_hours_per_billion_tokens, fields::cost_per_billion_tokens});
   else

@@ -7,6 +7,7 @@
 #include "tools/report/records/validate_fields.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/results.hpp"
+#include "tools/report/reports/unit_report.hpp"
 
 namespace ddpsim {
 namespace {
@@ -45,7 +46,7 @@ Record error_record(const ValidatedStep& step, const ValidatedStep& none) {
   const StepMetrics &predicted = step.predicted.metrics, &measured = step.measured.metrics;
   const StepMetrics &apart = none.predicted.metrics, &alone = none.measured.metrics;
   List buckets;
-  for (std::size_t b = 0; b < measured.buckets.size(); ++b)
+  for (std::size_t b = 0; b < measured.buckets.size() && !has_units(step.measured); ++b)
     buckets.emplace_back(bucket_errors(predicted.buckets[b], measured.buckets[b], b));
   Record record;
   record.add(fields::error_of_step, relative_error(predicted.step, measured.step))

@@ -425,8 +425,9 @@ std::string varied_accuracy(const Variants& variants) {
   bool some_unknown = false;
   for (const VariedRun& varied : variants.runs) {
     const auto& accuracy = varied.run.knowledge.accuracy;
-    some_unknown = some_unknown || !accuracy;
-    if (!accuracy) continue;
+    const bool known = accuracy && any_has_band(varied.run);
+    some_unknown = some_unknown || !known;
+    if (!known) continue;
     const std::string said = sentence(*accuracy);
     if (std::ranges::none_of(kinds, [&](const auto& kind) { return kind.first == said; }))
       kinds.emplace_back(said, &varied);

@@ -9,9 +9,11 @@
 #include "model/timeline/why.hpp"
 #include "sim/predict/what_if.hpp"
 #include "tools/report/records/choice_record.hpp"
+#include "tools/report/records/unit_fields.hpp"
 #include "tools/report/records/why_fields.hpp"
 #include "tools/report/reports/loss_report.hpp"
 #include "tools/report/reports/shared_update.hpp"
+#include "tools/report/reports/unit_report.hpp"
 
 namespace ddpsim {
 namespace {
@@ -23,7 +25,8 @@ std::string precise_ms(Duration time) {
   return fmt::format("{:.3f}", in_ms(time));
 }
 
-/// "previous 2.100, gradients 1.250": the causes, the largest first.
+}  // namespace
+
 std::string because(const ExposedBucket& bucket) {
   std::vector<Cause> causes(all_causes.begin(), all_causes.end());
   std::stable_sort(causes.begin(), causes.end(),
@@ -37,11 +40,15 @@ std::string because(const ExposedBucket& bucket) {
   return text;
 }
 
+namespace {
+
 Duration sum_of(const std::vector<ExposedBucket>& buckets) {
   Duration sum{};
   for (const ExposedBucket& bucket : buckets) sum += bucket.times.exposed;
   return sum;
 }
+
+}  // namespace
 
 const Field& field_of(Cause cause) {
   switch (cause) {
@@ -59,12 +66,44 @@ const Field& field_of(Cause cause) {
       return fields::by_host_copies;
     case Cause::hook:
       return fields::by_hook;
+    case Cause::copy_out:
+      return fields::by_copy_out;
+    case Cause::input_buffer:
+      return fields::by_input_buffer;
+    case Cause::itself:
+      return fields::by_itself;
   }
   return fields::by_gradients;
 }
 
+bool is_told_of_units(Cause cause, const UnitCollective& collective) {
+  const bool reduces = collective.kind == UnitCollectiveKind::reduction;
+  const bool gathers = !reduces && collective.kind != UnitCollectiveKind::replica_sum;
+  switch (cause) {
+    case Cause::previous:
+    case Cause::launch:
+    case Cause::slowest_rank:
+      return true;
+    case Cause::copy_out:
+    case Cause::itself:
+      return gathers;
+    case Cause::gradients:
+      return !gathers;
+    case Cause::input_buffer:
+      return reduces;
+    case Cause::turn:
+    case Cause::host_copies:
+    case Cause::hook:
+      break;
+  }
+  return false;
+}
+
+namespace {
+
 /// Is it a cause of this bucket's kind, whether or not it accounts for anything?
 bool is_told(Cause cause, const ExposedBucket& bucket) {
+  if (is_of_units(cause)) return false;
   if (cause == Cause::hook) return bucket.collectives > 1;
   return cause != Cause::host_copies || bucket.by(cause) > Duration::zero();
 }
@@ -135,9 +174,11 @@ void add_buckets(Page& page, const Scenario& scenario, const NamedStep& named,
   const std::string& label = named.name;
   if (step.metrics.collectives == 0)
     return page.add(Paragraph{fmt::format("{}: nothing is reduced", label)});
-  std::vector<ExposedBucket> buckets = exposed_buckets(step);
-  std::string said = fmt::format("{}: {} of {} buckets are exposed, {} ms", label, buckets.size(),
-                                 step.job().groups.size(), precise_ms(sum_of(buckets)));
+  const bool units = has_units(step);
+  std::vector<ExposedBucket> buckets = units ? exposed_units(step) : exposed_buckets(step);
+  std::string said =
+      fmt::format("{}: {} of {} {}s are exposed, {} ms", label, buckets.size(),
+                  step.job().groups.size(), word_for_groups({named}), precise_ms(sum_of(buckets)));
   if (none != nullptr) {
     const bool waits = (step.metrics.input_wait + none->input_wait) > Duration::zero();
     const Duration longer = exposed(step.metrics, *none);
@@ -148,8 +189,9 @@ void add_buckets(Page& page, const Scenario& scenario, const NamedStep& named,
     if (const auto saved = saved_by_sharing(step, *none))
       said += fmt::format(", whose update takes {} ms more", precise_ms(*saved));
   }
-  if (buckets.empty()) return page.add(Paragraph{said});
-  Table table = buckets_table(scenario, step, std::move(buckets));
+  if (buckets.empty() && !units) return page.add(Paragraph{said});
+  Table table =
+      units ? exposed_units_table(step) : buckets_table(scenario, step, std::move(buckets));
   table.title = said;
   page.add(std::move(table));
 }
@@ -211,39 +253,9 @@ Table changes_table(const Comparison& comparison) {
   return table;
 }
 
-}  // namespace
-
-std::string bucket_label(const Scenario& scenario, const program::Job& job, std::size_t bucket) {
-  const std::vector<std::int32_t>& parameters = job.groups[bucket].parameters;
-  const std::string& first =
-      scenario.workload.parameters[static_cast<std::size_t>(parameters.at(0))].name;
-  if (parameters.size() == 1) return fmt::format("{} {}", bucket, first);
-  return fmt::format("{} {} +{}", bucket, first, parameters.size() - 1);
-}
-
-bool has_later_collectives(const Step& step) {
-  const RankOfJob rank = step.rank();
-  std::vector<int> sent(rank.job.groups.size(), -1);  // [bucket] the latest micro-batch
-  return std::ranges::any_of(rank.program.tasks, [&](const program::Task& task) {
-    const std::int32_t bucket = rank.origin_of(task).group;
-    if (!rank.communicates(task) || bucket == nobody) return false;
-    return std::exchange(sent[at(bucket)], task.micro_batch) == task.micro_batch;
-  });
-}
-
-Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
-                  const WithoutCommunication& without) {
-  const bool several = std::ranges::any_of(
-      steps, [](const NamedStep& named) { return has_later_collectives(*named.step); });
-  const bool copied = std::ranges::any_of(steps, [](const NamedStep& named) {
-    const RankOfJob rank = named.step->rank();
-    return std::ranges::any_of(rank.program.tasks,
-                               [&](const program::Task& task) { return rank.moves(task); });
-  });
-  const bool shared = std::ranges::any_of(steps, [&](const NamedStep& named) {
-    const StepMetrics* none = without(*named.step);
-    return none != nullptr && saved_by_sharing(*named.step, *none).has_value();
-  });
+/// What the causes of buckets mean. `copied`: some are copied to the host; `several`: some have
+/// several collectives.
+std::string buckets_text(bool copied, bool several) {
   std::string text =
       "why (ms): an all-reduce is exposed while it runs and the compute stream has nothing to do\n"
       "  gradients     ready so late that the all-reduce would be exposed even if it began at "
@@ -271,12 +283,54 @@ Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
         "Of a hook's several collectives in a bucket, called to end and how are of the one that is "
         "exposed\n"
         "longest; exposed and because are of all of them.\n";
+  return text;
+}
+
+}  // namespace
+
+std::string bucket_label(const Scenario& scenario, const program::Job& job, std::size_t bucket) {
+  const std::vector<std::int32_t>& parameters = job.groups[bucket].parameters;
+  const std::string& first =
+      scenario.workload.parameters[static_cast<std::size_t>(parameters.at(0))].name;
+  if (parameters.size() == 1) return fmt::format("{} {}", bucket, first);
+  return fmt::format("{} {} +{}", bucket, first, parameters.size() - 1);
+}
+
+bool has_later_collectives(const Step& step) {
+  if (has_units(step)) return false;
+  const RankOfJob rank = step.rank();
+  std::vector<int> sent(rank.job.groups.size(), -1);  // [bucket] the latest micro-batch
+  return std::ranges::any_of(rank.program.tasks, [&](const program::Task& task) {
+    const std::int32_t bucket = rank.origin_of(task).group;
+    if (!rank.communicates(task) || bucket == nobody) return false;
+    return std::exchange(sent[at(bucket)], task.micro_batch) == task.micro_batch;
+  });
+}
+
+Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
+                  const WithoutCommunication& without) {
+  const bool several = std::ranges::any_of(
+      steps, [](const NamedStep& named) { return has_later_collectives(*named.step); });
+  const bool copied = std::ranges::any_of(steps, [](const NamedStep& named) {
+    const RankOfJob rank = named.step->rank();
+    return std::ranges::any_of(rank.program.tasks,
+                               [&](const program::Task& task) { return rank.moves(task); });
+  });
+  const bool shared = std::ranges::any_of(steps, [&](const NamedStep& named) {
+    const StepMetrics* none = without(*named.step);
+    return none != nullptr && saved_by_sharing(*named.step, *none).has_value();
+  });
+  const std::string word = word_for_groups(steps);
+  std::string text = word == "unit" ? "" : buckets_text(copied, several);
+  if (word != "bucket") text += exposed_units_text(word == "unit");
   text += shared ? "Without communication each rank updates all parameters, under ZeRO's hooks its "
                    "share. But for that, a\n"
                    "step is longer than without communication by more than its exposed buckets: "
                    "interference,\n"
-                 : "A step is longer than without communication by more than its exposed buckets: "
-                   "interference,\n";
+                 : fmt::format(
+                       "A step is longer than without communication by more than its exposed "
+                       "{}: interference,\n",
+                       word == "unit" ? "units" : "buckets");
   text += "copies, hooks, and what earlier micro-batches and broadcasts wait for come on top.\n";
   Page page;
   page.add(Paragraph{std::move(text)});
@@ -297,11 +351,13 @@ std::vector<Record> why_records(const Comparison& comparison, const std::vector<
   std::vector<Record> all;
   for (std::size_t s = 0; s < comparison.compared.size(); ++s) {
     const Step& step = comparison.compared[s];
-    const std::vector<ExposedBucket> buckets = exposed_buckets(step);
+    const bool units = has_units(step);
+    const std::vector<ExposedBucket> buckets = units ? exposed_units(step) : exposed_buckets(step);
     const std::vector<std::string> ranks = names_of_ranks(comparison.scenario, step);
     List exposed_buckets, changes;
-    for (const ExposedBucket& bucket : buckets)
-      exposed_buckets.emplace_back(bucket_record(bucket, ranks));
+    if (!units)
+      for (const ExposedBucket& bucket : buckets)
+        exposed_buckets.emplace_back(bucket_record(bucket, ranks));
     for (const WhatIf& each : what_if(comparison.priced.model, step.training))
       changes.emplace_back(Record()
                                .add(fields::change, name_of(each.change))
@@ -312,6 +368,7 @@ std::vector<Record> why_records(const Comparison& comparison, const std::vector<
         .add(fields::exposed_elsewhere_ms, in_ms(longer - sum_of(buckets)))
         .add(fields::exposed_buckets, std::move(exposed_buckets))
         .add(fields::what_if, std::move(changes));
+    if (units) all.back().add(fields::units, unit_records(comparison.scenario, step, true));
   }
   return all;
 }

@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "model/timeline/units.hpp"
 #include "sim/predict/loss.hpp"
 #include "tools/report/writers/page.hpp"
 #include "tools/study/comparison.hpp"
@@ -22,6 +23,13 @@ Page why_page(const Comparison& comparison, const std::vector<StepLoss>& losses)
 
 /// "12 h.11.mlp.weight +3": the bucket's number, its first parameter and how many more it has.
 std::string bucket_label(const Scenario& scenario, const program::Job& job, std::size_t bucket);
+
+/// "previous 2.100, gradients 1.250": the causes, the largest first.
+std::string because(const ExposedBucket& bucket);
+/// The field that says how much a cause accounts for.
+const Field& field_of(Cause cause);
+/// Is it a cause of that collective's kind, whether or not it accounts for anything?
+bool is_told_of_units(Cause cause, const UnitCollective& collective);
 
 /// Does a bucket have more collectives than one, as of a comm hook or of sparse gradients?
 bool has_later_collectives(const Step& step);
