@@ -134,7 +134,7 @@ TEST_CASE("batches grow until a step does not fit, and what does not fit is told
   CHECK(unfit == too_large.size());
 
   const std::string text = ddpsim({"plan", file, "--best", "1000", "--wide"}).out;
-  CHECK_THAT(text, Catch::Contains("\nno reshard: ") && Catch::Contains("; AC: "));
+  CHECK_THAT(text, Catch::Contains("\nbf16: ") && Catch::Contains("; AC: "));
   const std::size_t rows = block_of(text, "the ").size() - 3;  // title, headings, rule
   CHECK(rows == fit);
   CHECK_THAT(
@@ -241,7 +241,9 @@ TEST_CASE("what --set says of a plan's keys stays", "[tools][plan]") {
   const Json kept =
       planned(file, {"--set", "training.reshard_after_forward=true", "--strategies", "fsdp",
                      "--batches", "1", "--set", "workload.activation_checkpointing=none"});
-  REQUIRE(kept["candidates"].size() == 1);
+  REQUIRE(kept["candidates"].size() == 3);  // with autocast, mixed, and mixed with replicas
+  for (const Json& each : kept["candidates"])
+    CHECK(!each["set"].contains("training.reshard_after_forward"));
   // The scenario's own batch is tried, whatever it is.
   const Json odd = planned(large_gpt(scratch), {"--strategies", "fsdp", "--gpus", "16"});
   std::set<int> batches;
