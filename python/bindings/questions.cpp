@@ -9,6 +9,7 @@
 #include "scenarios/reader/scenario/scenario_settings.hpp"
 #include "sim/tune/parallel.hpp"
 #include "tools/kineto/trace.hpp"
+#include "tools/plan/plan_report.hpp"
 #include "tools/report/pages/run_section.hpp"
 #include "tools/report/reports/best.hpp"
 #include "tools/report/reports/cluster_notes.hpp"
@@ -26,6 +27,7 @@
 #include "tools/report/writers/text_writer.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/settings.hpp"
+#include "tools/study/wrapping.hpp"
 #include "tools/sweep/point_threads.hpp"
 #include "tools/sweep/sweep_notes.hpp"
 #include "tools/sweep/sweep_results.hpp"
@@ -77,6 +79,23 @@ Json arguments_of(const DdpArguments& made, const Training& training) {
   add("gradient_as_bucket_view", training.gradient_as_bucket_view);
   add("batched_grad_copy", training.batched_grad_copy);
   return arguments;
+}
+
+/// How a candidate of fsdp shards; null for another one.
+Json wrapping_of(const TrainingPlan& plan, const PlanCandidate& candidate) {
+  if (candidate.code.empty()) return nullptr;
+  const FsdpSettings& sharding = candidate.sharding;
+  Json policy = Json::object();
+  if (sharding.mp_policy.param_dtype)
+    policy["param_dtype"] = name_of(*sharding.mp_policy.param_dtype);
+  if (sharding.mp_policy.reduce_dtype)
+    policy["reduce_dtype"] = name_of(*sharding.mp_policy.reduce_dtype);
+  const auto& reshard = sharding.reshard_after_forward;
+  return {{"code", candidate.code},
+          {"reshard_after_forward", reshard ? Json(*reshard) : Json()},
+          {"mp_policy", std::move(policy)},
+          {"replicate", sharding.replicate},
+          {"shard", plan.sizes[candidate.size].ranks / sharding.replicate}};
 }
 
 /// The figure that rows are sorted by; "": none.
@@ -196,6 +215,23 @@ std::string tune_answer(const Question& question, const TuneRequest& request, co
     found["ddp"] = arguments_of(made, scenario.training);
     found["ddp_step_ms"] = in_ms(made.step);
   }
+  return one_line(found);
+}
+
+std::string plan_answer(const Question& question, const PlanWords& words, const Tell& tell) {
+  const PlanRequest request = plan_request(question.file, question.set, question.laws_only, words);
+  const std::size_t most = most_planned_rows(words);
+  // The threads that plan hold a lock while one of them tells.
+  const TrainingPlan plan = make_plan(request, [&](double done) { tell("combinations", done); });
+  Notes notes = plan.notes;
+  if (const std::string nothing = nothing_fits_text(plan); !nothing.empty())
+    notes.push_back(nothing);
+  Json found =
+      answer(json_of(plan_record(plan)), json_of(plan_table(plan)), plan_page(plan, most), notes);
+  found["units"] = unit_modules(plan.scenario.workload, plan.scenario.training);
+  found["wrapping"] = Json::array();
+  for (const PlanCandidate& each : plan.candidates)
+    found["wrapping"].push_back(wrapping_of(plan, each));
   return one_line(found);
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _timeline
+from . import _sharding, _timeline
 
 Row = dict[str, Any]
 Record = dict[str, Any]
@@ -189,6 +189,83 @@ class Plan(Answer):
                 f'bound {self.bound_ms:.2f} ms, default {self.default_step_ms:.2f} ms')
 
 
+@dataclass(frozen=True)
+class PlannedStep:
+    """One way to train that a plan found to fit, or that may fit."""
+    strategy: str
+    ranks: int
+    nodes: int
+    batch: int | None
+    """Samples of a micro-batch of one rank; None: not known (a workload profile)."""
+    step_ms: float
+    tokens_per_second: float | None
+    """Of all ranks; None where there are no tokens, or no batch is known."""
+    samples_per_second: float | None
+    peak_memory_bytes: int
+    set: dict[str, str]
+    """The keys that the plan chose: `ddpsim.run(scenario, set={**step.set, 'compare': [...]})`."""
+    code: str = field(repr=False)
+    """The Python that wraps a model for strategy fsdp; '' for other strategies."""
+    record: Record = field(repr=False, compare=False)
+    _wrapping: Record | None = field(repr=False, compare=False)
+
+    @property
+    def fully_shard_kwargs(self) -> dict[str, Any]:
+        """Keyword arguments for every call of torch.distributed.fsdp.fully_shard. `mp_policy` is a
+        MixedPrecisionPolicy, and without torch a dict of its types; `mesh`, of replicas, is a
+        DeviceMesh where this process is in a process group, and else a dict of its dimensions.
+        Raises ValueError for another strategy than fsdp."""
+        if self._wrapping is None:
+            raise ValueError(f'the strategy is {self.strategy}: fully_shard is of fsdp')
+        return _sharding.keywords(self._wrapping)
+
+
+@dataclass(frozen=True, repr=False)
+class TrainingPlan(Answer):
+    """Which ways to train fit, the quickest first: what `ddpsim plan` prints. `rows()` has every
+    combination that was tried."""
+    scenario: str
+    steps: tuple[PlannedStep, ...]
+    units: tuple[tuple[str, ...], ...] = field(compare=False)
+    """The names of the modules of each call of fully_shard but that of the whole model, in order:
+
+        for names in plan.units:
+            fully_shard([model.get_submodule(name) for name in names], **plan.fully_shard_kwargs)
+        fully_shard(model, **plan.fully_shard_kwargs)
+    """
+
+    def __getitem__(self, index: int) -> PlannedStep:
+        return self.steps[index]
+
+    def __iter__(self) -> Iterator[PlannedStep]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @property
+    def best(self) -> PlannedStep:
+        """The quickest. Raises LookupError where nothing fits."""
+        if not self.steps:
+            raise LookupError(self.notes[-1])
+        return self.steps[0]
+
+    @property
+    def cheapest(self) -> PlannedStep:
+        """That of the least time of all devices for its work. Raises LookupError likewise."""
+        return min(self.steps, key=lambda step: int(step.record['cost_place']), default=self.best)
+
+    @property
+    def fully_shard_kwargs(self) -> dict[str, Any]:
+        """Those of the quickest."""
+        return self.best.fully_shard_kwargs
+
+    @property
+    def code(self) -> str:
+        """That of the quickest."""
+        return self.best.code
+
+
 @dataclass(frozen=True, repr=False)
 class Schedule(Answer):
     """Hooks in firing order, buckets and tasks of a step: what `ddpsim schedule` prints. `rows()`
@@ -264,6 +341,21 @@ def plan(answer: Record) -> Plan:
                 bound_ms=record['lower_bound_ms'], default_step_ms=record['default_step_ms'],
                 pays=record['pays'],
                 best_partition=tuple(tuple(names) for names in record['best_partition']))
+
+
+def planned_step(record: Record, wrapping: Record | None) -> PlannedStep:
+    names = ('strategy', 'ranks', 'nodes', 'batch', 'step_ms', 'tokens_per_second',
+             'samples_per_second', 'peak_memory_bytes', 'set')
+    return PlannedStep(**{name: record.get(name) for name in names}, record=record,
+                       code='' if wrapping is None else wrapping['code'], _wrapping=wrapping)
+
+
+def training_plan(answer: Record) -> TrainingPlan:
+    record = answer['record']
+    steps = tuple(planned_step(*each) for each in zip(record['candidates'], answer['wrapping'])
+                  if each[0]['place'] is not None)
+    return TrainingPlan(**common(answer), scenario=record['scenario'], steps=steps,
+                        units=tuple(tuple(names) for names in answer['units']))
 
 
 def score(answer: Record) -> Score:

@@ -244,8 +244,10 @@ void try_candidate(const PlanRequest& request, const PlannedWay& way, PlanCandid
     tried.take(memory);
     if (candidate.is_simulated())
       tried.take(priced, predict(priced.model.costs, scenario.training, planned), memory);
-    if (candidate.is_simulated() && way.strategy == Strategy::fsdp)
+    if (candidate.is_simulated() && way.strategy == Strategy::fsdp) {
+      candidate.sharding = scenario.training;
       candidate.code = fully_shard_code(scenario);
+    }
     found = tried.found();
   } catch (const InputError& problem) {
     refuse(problem.what());

@@ -9,6 +9,7 @@
 
 #include "model/base/quantity.hpp"
 #include "model/parallel/strategy.hpp"
+#include "model/parallel/training.hpp"
 #include "model/scenario/scenario.hpp"
 #include "scenarios/reader/text/settings.hpp"
 #include "tools/report/records/record.hpp"
@@ -68,7 +69,8 @@ struct PlanCandidate {
   double device_seconds = 0;  ///< of all devices, for one of these
   Record figures{};           ///< columns of candidate_columns()
   std::string error{};        ///< why it is refused
-  std::string code{};         ///< of fsdp, simulated: the Python that wraps the model so
+  FsdpSettings sharding{};    ///< of fsdp, simulated
+  std::string code{};         ///< of the same: the Python that wraps the model so
   /// In what it is another than the measured rows that its costs were fitted to.
   std::vector<OtherThanMeasured> others{};
 
