@@ -23,6 +23,10 @@ std::vector<std::string> names_of_parameters(const Workload& workload) {
   return names;
 }
 
+bool is_digit(char each) {
+  return each >= '0' && each <= '9';
+}
+
 /// Which parameters lie under which module.
 class Modules {
  public:
@@ -30,8 +34,11 @@ class Modules {
       : names_(names), taken_(names.size(), false) {
     for (std::size_t i = 0; i < names.size(); ++i)
       for (std::size_t dot = names[i].find('.'); dot != std::string::npos;
-           dot = names[i].find('.', dot + 1))
-        under_[names[i].substr(0, dot)].push_back(static_cast<std::int32_t>(i));
+           dot = names[i].find('.', dot + 1)) {
+        const std::string module = names[i].substr(0, dot);
+        under_[module].push_back(static_cast<std::int32_t>(i));
+        if (!is_digit(names[i][dot + 1])) named_.insert(module);
+      }
   }
 
   /// The modules of a unit, whose parameters later ones find taken; none: they have no such.
@@ -56,8 +63,9 @@ class Modules {
     return members;
   }
 
-  /// Of the modules that the name lies under, the outermost one with nothing else to take, or the
-  /// innermost that takes the same and is no part of a block.
+  /// Of the modules that the name lies under, and that are no mere lists (a block is
+  /// none), the outermost one with
+  /// nothing else to take, or the innermost that takes the same and is no part of a block.
   std::optional<std::string> outermost(const std::string& name,
                                        const std::set<std::int32_t>& unit) const {
     const std::size_t block = block_of(name).size();
@@ -66,6 +74,7 @@ class Modules {
     for (std::size_t dot = name.find('.'); dot != std::string::npos;
          dot = name.find('.', dot + 1)) {
       const std::string module = name.substr(0, dot);
+      if (!named_.contains(module) && dot != block) continue;
       const Members members = free_under(module);
       const auto is_of_unit = [&](std::int32_t each) { return unit.contains(each); };
       if (!std::ranges::all_of(members, is_of_unit)) continue;
@@ -79,6 +88,7 @@ class Modules {
 
   const std::vector<std::string>& names_;
   std::map<std::string, Members> under_;
+  std::set<std::string> named_;  ///< modules whose children have names and not numbers alone
   std::vector<bool> taken_;
 };
 
