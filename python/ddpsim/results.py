@@ -346,8 +346,9 @@ def plan(answer: Record) -> Plan:
 def planned_step(record: Record, wrapping: Record | None) -> PlannedStep:
     names = ('strategy', 'ranks', 'nodes', 'batch', 'step_ms', 'tokens_per_second',
              'samples_per_second', 'peak_memory_bytes', 'set')
-    return PlannedStep(**{name: record.get(name) for name in names}, record=record,
-                       code='' if wrapping is None else wrapping['code'], _wrapping=wrapping)
+    figures: dict[str, Any] = {name: record.get(name) for name in names}
+    return PlannedStep(**figures, code='' if wrapping is None else wrapping['code'],
+                       record=record, _wrapping=wrapping)
 
 
 def training_plan(answer: Record) -> TrainingPlan:

@@ -90,7 +90,7 @@ def training_of(model):
     calls = [(sorted(names[module] for module in _modules_of(state)), state) for state in states]
     calls.sort(key=lambda call: -max(name.count('.') for name in call[0]))
     units = [modules for modules, state in calls if modules != [''] and _groups_of(state)]
-    training = {'strategy': 'fsdp'}
+    training: dict = {'strategy': 'fsdp'}
     if not units:
         notes.append('fully_shard wraps the model as one unit: a scenario has units of modules, '
                      'and takes the blocks where none are said')
