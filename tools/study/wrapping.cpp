@@ -287,6 +287,30 @@ std::vector<UnitModules> unit_modules(const Workload& workload, const Training& 
   return found;
 }
 
+std::string units_text(const Workload& workload, const Training& training) {
+  if (training.units.empty() || training.units == block_units(names_of_parameters(workload)))
+    return "";
+  const std::vector<UnitModules> units = unit_modules(workload, training);
+  std::set<std::string> blocks;
+  for (const Parameter& parameter : workload.parameters) blocks.insert(block_of(parameter.name));
+  std::vector<std::string> texts;
+  for (std::size_t u = 0; u < units.size();) {
+    const Run run = run_from(units, u);
+    const auto is_of_list = [&](const std::string& block) {
+      const auto each = numbered(block);
+      return each && each->before == run.first.before;
+    };
+    const auto all = static_cast<std::size_t>(std::ranges::count_if(blocks, is_of_list));
+    if (run.each == 1 && run.units > 1 && run.units == all) {
+      texts.push_back(quoted(run.first.before + "*" + run.first.behind));
+      u += run.units;
+    } else {
+      texts.push_back(quoted(fmt::format("{}", fmt::join(units[u++], "+"))));
+    }
+  }
+  return texts.empty() ? "" : fmt::format("[{}]", fmt::join(texts, ", "));
+}
+
 std::string fully_shard_code(const Scenario& scenario) {
   const Training& training = scenario.training;
   const std::vector<std::string> arguments = arguments_of(scenario);
