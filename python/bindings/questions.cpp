@@ -20,6 +20,7 @@
 #include "tools/report/reports/said_notes.hpp"
 #include "tools/report/reports/schedule_report.hpp"
 #include "tools/report/reports/score_report.hpp"
+#include "tools/report/reports/shard_report.hpp"
 #include "tools/report/reports/tune_report.hpp"
 #include "tools/report/reports/vary_report.hpp"
 #include "tools/report/writers/json_writer.hpp"
@@ -81,21 +82,19 @@ Json arguments_of(const DdpArguments& made, const Training& training) {
   return arguments;
 }
 
-/// How a candidate of fsdp shards; null for another one.
-Json wrapping_of(const TrainingPlan& plan, const PlanCandidate& candidate) {
-  if (candidate.code.empty()) return nullptr;
-  const FsdpSettings& sharding = candidate.sharding;
+/// The arguments of fully_shard on so many ranks, and the Python that calls it.
+Json wrapping_of(const FsdpSettings& sharding, int ranks, const std::string& code) {
   Json policy = Json::object();
   if (sharding.mp_policy.param_dtype)
     policy["param_dtype"] = name_of(*sharding.mp_policy.param_dtype);
   if (sharding.mp_policy.reduce_dtype)
     policy["reduce_dtype"] = name_of(*sharding.mp_policy.reduce_dtype);
   const auto& reshard = sharding.reshard_after_forward;
-  return {{"code", candidate.code},
+  return {{"code", code},
           {"reshard_after_forward", reshard ? Json(*reshard) : Json()},
           {"mp_policy", std::move(policy)},
           {"replicate", sharding.replicate},
-          {"shard", plan.sizes[candidate.size].ranks / sharding.replicate}};
+          {"shard", ranks / sharding.replicate}};
 }
 
 /// The figure that rows are sorted by; "": none.
@@ -196,8 +195,33 @@ std::string schedule_answer(const Question& question, bool tasks, std::optional<
   return one_line(answer(record, record.value("buckets", Json::array()), page, notes));
 }
 
+namespace {
+
+/// The same of a sharded step.
+std::string tune_sharded_answer(const Question& question, const Scenario& scenario,
+                                const TuneRequest& request, const Tell& tell) {
+  ShardOptions options = shard_options(request);
+  options.progress = tell;
+  const CalibratedModel priced = price_calibrated(scenario, question.laws_only);
+  const ShardTuning tuning = tune_shards(scenario, priced.model, options);
+  const Notes notes = shard_notes(scenario, priced, tuning, question.file, question.set);
+  const Page page = with_calibration(
+      shards_page(scenario, tuning, options, knowledge_of(scenario, priced)), priced.fit);
+  Json found = answer(json_of(shards_record(scenario, tuning, notes)),
+                      json_of(shards_table(scenario, tuning)), page, notes);
+  const Training& advised = tuning.advised_one().training;
+  found["units"] = unit_modules(scenario.workload, advised);
+  found["wrapping"] = wrapping_of(advised, scenario.cluster.ranks(),
+                                  fully_shard_code(sharded_as(scenario, tuning.advised_one())));
+  return one_line(found);
+}
+
+}  // namespace
+
 std::string tune_answer(const Question& question, const TuneRequest& request, const Tell& tell) {
   Scenario scenario = read(question);
+  if (scenario.training.strategy == Strategy::fsdp)
+    return tune_sharded_answer(question, scenario, request, tell);
   const CalibratedModel priced = price_calibrated(scenario, question.laws_only);
   const Notes taken = take_as_tuned(scenario.training);
   TuneOptions options = tune_options(request, scenario);
@@ -231,7 +255,9 @@ std::string plan_answer(const Question& question, const PlanWords& words, const 
   found["units"] = unit_modules(plan.scenario.workload, plan.scenario.training);
   found["wrapping"] = Json::array();
   for (const PlanCandidate& each : plan.candidates)
-    found["wrapping"].push_back(wrapping_of(plan, each));
+    found["wrapping"].push_back(
+        each.code.empty() ? Json()
+                          : wrapping_of(each.sharding, plan.sizes[each.size].ranks, each.code));
   return one_line(found);
 }
 

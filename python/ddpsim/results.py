@@ -162,20 +162,34 @@ class Variants(Answer):
 
 @dataclass(frozen=True, repr=False)
 class Plan(Answer):
-    """The bucket sizes to deploy: what `ddpsim tune` prints. `rows()` has every distinct cap."""
+    """The bucket sizes to deploy: what `ddpsim tune` prints. `rows()` has every distinct cap. Of a
+    scenario whose strategy is fsdp it is how to shard, and `rows()` has every sharding."""
     scenario: str
     ddp_kwargs: dict[str, Any]
-    """Arguments for DistributedDataParallel of PyTorch 2.13; empty: its defaults are as good."""
+    """Arguments for DistributedDataParallel of PyTorch 2.13; empty: its defaults are as good, or
+    the strategy is fsdp."""
     step_ms: float
     """The step with these arguments."""
     bound_ms: float
-    """No buckets lead to a shorter step."""
+    """No buckets (no shardings) lead to a shorter step."""
     default_step_ms: float
-    """The step with DDP's defaults."""
+    """The step with DDP's defaults, or with a unit for each block and nothing else said."""
     pays: bool
     """Is it worth a changed setting?"""
     best_partition: tuple[tuple[str, ...], ...] = field(compare=False)
     """The best contiguous buckets found, by the names of their parameters; empty: not searched."""
+    units: tuple[tuple[str, ...], ...] = field(default=(), compare=False)
+    """Of fsdp: as of TrainingPlan."""
+    code: str = field(default='', compare=False)
+    """The Python that wraps a model for strategy fsdp; '' for other strategies."""
+    _wrapping: Record | None = field(default=None, compare=False)
+
+    @property
+    def fully_shard_kwargs(self) -> dict[str, Any]:
+        """As of PlannedStep. Raises ValueError for another strategy than fsdp."""
+        if self._wrapping is None:
+            raise ValueError('the strategy is not fsdp: fully_shard is of fsdp')
+        return _sharding.keywords(self._wrapping)
 
     @property
     def gain(self) -> float:
@@ -183,6 +197,9 @@ class Plan(Answer):
         return 1 - self.step_ms / self.default_step_ms
 
     def __repr__(self) -> str:
+        if self._wrapping is not None:
+            return (f'{super().__repr__()}\n\n{self.code.rstrip()}\n\n{self.step_ms:.2f} ms; bound '
+                    f'{self.bound_ms:.2f} ms, default {self.default_step_ms:.2f} ms')
         arguments = ', '.join(f'{name}={value!r}' for name, value in self.ddp_kwargs.items())
         return (f'{super().__repr__()}\n\nDistributedDataParallel(model'
                 f'{", " if arguments else ""}{arguments}): {self.step_ms:.2f} ms; '
@@ -335,6 +352,14 @@ def run(answer: Record) -> Run:
 
 def plan(answer: Record) -> Plan:
     record = answer['record']
+    if 'wrapping' in answer:
+        wrapping = answer['wrapping']
+        return Plan(**common(answer), scenario=record['scenario'], ddp_kwargs={},
+                    step_ms=record['advised_sharding']['step_ms'],
+                    bound_ms=record['lower_bound_ms'],
+                    default_step_ms=record['default_sharding']['step_ms'], pays=record['pays'],
+                    best_partition=(), code=wrapping['code'], _wrapping=wrapping,
+                    units=tuple(tuple(names) for names in answer['units']))
     return Plan(**common(answer), scenario=record['scenario'],
                 ddp_kwargs=answer.get('ddp', {}),
                 step_ms=answer.get('ddp_step_ms', record['recommended_step_ms']),

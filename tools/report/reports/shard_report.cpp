@@ -146,9 +146,9 @@ std::string sharding_counts(const Scenario& scenario, const ShardTuning& tuning)
   const auto fit = std::ranges::count(tuning.tried, true, &Sharding::fits);
   const bool is_known = scenario.cluster.device.memory > Bytes{};
   return fmt::format(
-      "A step without communication takes {} ms{}. {} shardings were simulated{}; none of them is "
+      "A step without communication takes {} ms. {} shardings were simulated{}; none of them is "
       "faster than the lower bound.",
-      ms_text(tuning.without), tuning.tried.size() > 1 ? " at least" : "", tuning.tried.size(),
+      ms_text(tuning.without), tuning.tried.size(),
       is_known ? fmt::format(", {} of which fit {}", fit, to_string(scenario.cluster.device.memory))
                : "");
 }
