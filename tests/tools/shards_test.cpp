@@ -26,13 +26,24 @@ Scenario sharded_gpt(int blocks, const std::string& cluster, const std::string& 
   return read_scenario(path, {});
 }
 
-constexpr const char* two_nodes =
+constexpr const char* sharded_over_two =
     "{device: h100-sxm, nodes: 2, ranks_per_node: 4, intra_node: nvlink4, inter_node: ib-ndr}";
-constexpr const char* slow_nodes =
+constexpr const char* sharded_over_ethernet =
     "{device: h100-sxm, nodes: 4, ranks_per_node: 2, intra_node: nvlink4, inter_node: "
     "ethernet-10g}";
-constexpr const char* one_node =
+constexpr const char* sharded_in_one =
     "{device: a100-40, nodes: 1, ranks_per_node: 3, intra_node: nvlink3}";
+
+/// The file of llama3-8b on two nodes of eight H100, in mixed precision.
+std::string sharded_llama(const Scratch& scratch, const std::string& training = "") {
+  return scratch
+      .write("llama.yaml",
+             "workload: {model: llama3-8b, batch: 1, sequence: 4096, compute: bf16}\n"
+             "cluster: {system: dgx-h100, nodes: 2}\n"
+             "training: {strategy: fsdp, mp_policy: {param_dtype: bf16, reduce_dtype: fp32}" +
+                 training + "}\n")
+      .string();
+}
 
 }  // namespace
 
@@ -40,7 +51,7 @@ TEST_CASE(
     "every sharding that tune tries has the step that is predicted for it, and none is below "
     "its bound",
     "[tools][shards]") {
-  for (const char* cluster : {two_nodes, slow_nodes, one_node})
+  for (const char* cluster : {sharded_over_two, sharded_over_ethernet, sharded_in_one})
     for (const char* training :
          {"", ", micro_batches: 2", ", mp_policy: {param_dtype: bf16, reduce_dtype: fp32}",
           ", micro_batches: 2, no_sync: true"}) {
@@ -68,7 +79,7 @@ TEST_CASE(
 TEST_CASE("all combinations of shardings are tried, each once", "[tools][shards]") {
   // 7 blocks: 1, 2, 3, 4 or all 7 a unit; the last norm of a GPT-2, whose head is its embedding;
   // three ways of resharding; 1 or 2 inputs; one group or two; no replicas, or one on each node.
-  const Scenario scenario = sharded_gpt(7, two_nodes, "");
+  const Scenario scenario = sharded_gpt(7, sharded_over_two, "");
   const ShardTuning tuning = tune_shards(scenario, model_of(scenario));
   CHECK(tuning.tried.size() == 5 * 2 * 3 * 2 * 2 * 2);
   std::set<int> blocks, units, replicas;
@@ -87,7 +98,7 @@ TEST_CASE("all combinations of shardings are tried, each once", "[tools][shards]
 
 TEST_CASE("a scenario's own sharding is among those that are tried", "[tools][shards]") {
   const Scenario scenario = sharded_gpt(
-      6, slow_nodes,
+      6, sharded_over_ethernet,
       ", units: [transformer.h.*.attn, transformer.h.*.mlp], reshard_after_forward: false, "
       "replicate: 4, reduce_scatter_max_input_buffers: 3, separate_reduce_scatter_group: true");
   const StepModel model = model_of(scenario);
@@ -100,7 +111,7 @@ TEST_CASE("a scenario's own sharding is among those that are tried", "[tools][sh
 }
 
 TEST_CASE("what is recommended is as good as the best, with no more to change", "[tools][shards]") {
-  for (const char* cluster : {two_nodes, slow_nodes, one_node}) {
+  for (const char* cluster : {sharded_over_two, sharded_over_ethernet, sharded_in_one}) {
     CAPTURE(cluster);
     const Scenario scenario = sharded_gpt(6, cluster, "");
     const StepModel model = model_of(scenario);
