@@ -218,23 +218,26 @@ class ShardTuner {
     for (const Sharding& each : tuning.tried) {
       const auto [found, is_new] = passes_.try_emplace(each.training.replicate);
       if (!is_new) continue;
-      found->second = predict(model_, each.training.compared_with()).metrics.step;
-      tuning.without = std::min(tuning.without, found->second);
+      found->second = predict(model_, each.training.compared_with()).metrics;
+      tuning.without = std::min(tuning.without, found->second.step);
     }
   }
 
   void simulate(Sharding& sharding) const {
-    const PlannedStep planned = plan_step(model_.works, sharding.training);
-    const program::Job& job = planned.job;
-    sharding.step = step_length(model_.costs, planned);
-    const Duration passes = passes_.at(sharding.training.replicate);
-    sharding.exposed = sharding.step - passes;
+    const auto planned =
+        std::make_shared<const PlannedStep>(plan_step(model_.works, sharding.training));
+    const program::Job& job = planned->job;
+    const StepMetrics metrics = predict(model_.costs, sharding.training, planned).metrics;
+    const StepMetrics& passes = passes_.at(sharding.training.replicate);
+    sharding.step = metrics.step;
+    sharding.exposed = exposed(metrics, passes);
     const JobCosts costs = price(model_.costs, job);
     const Sums sums = sums_of(job, costs.kinds[costs.of_rank.front()], job.program_of.front());
     const Duration queue = sharding.training.separate_reduce_scatter_group
                                ? std::max(sums.gathers, sums.scatters)
                                : sums.gathers + sums.scatters;
-    sharding.bound = std::max({passes, queue, sums.root_gather + sums.kernels + sums.root_scatter});
+    sharding.bound =
+        std::max({passes.step, queue, sums.root_gather + sums.kernels + sums.root_scatter});
     sharding.units = static_cast<int>(job.groups.size());
     for (const program::ParameterGroup& group : job.groups)
       sharding.largest = std::max(sharding.largest, group.size);
@@ -306,7 +309,7 @@ class ShardTuner {
   const Scenario& scenario_;
   const StepModel& model_;
   const ShardOptions& options_;
-  std::map<int, Duration> passes_;  ///< [replicas] the step without communication
+  std::map<int, StepMetrics> passes_;  ///< [replicas] the step without communication
 };
 
 }  // namespace

@@ -150,7 +150,7 @@ TEST_CASE("one rank has nobody to shard with", "[tools][shards]") {
 TEST_CASE("tune of fsdp prints what to paste, and run predicts that step", "[tools][shards]") {
   const Scratch scratch;
   const std::string file = sharded_llama(scratch);
-  const Outcome outcome = ddpsim({"tune", file, "-q", "--wide"});
+  const Outcome outcome = ddpsim({"tune", file, "--wide"});
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   const Json found = json_of({"tune", file, "-q"});
@@ -213,7 +213,7 @@ TEST_CASE("tune of fsdp looks for memory where it is asked to", "[tools][shards]
   CHECK(found["advised_sharding"]["peak_memory_bytes"] <
         found["given_sharding"]["peak_memory_bytes"]);
   CHECK(found["advised_sharding"]["reshard_after_forward"] != "false");
-  CHECK_THAT(ddpsim({"tune", file, "-q", "--objective", "memory", "--within", "20%"}).out,
+  CHECK_THAT(ddpsim({"tune", file, "--objective", "memory", "--within", "20%"}).out,
              Catch::Contains(" of memory in place of "));
 }
 
