@@ -2,7 +2,7 @@
 // are simulated:
 //
 //     blocks a unit     1, 2, 3, 4, 8, 16, ... up to all blocks of one list
-//     head              with the root, or a unit of its own: what the root has behind the last block
+//     head              what the root has behind the last block: with it, or a unit of its own
 //     reshard           auto (all units but the root), true, false
 //     inputs            1 or 2 held of reduce-scatters
 //     communicator      that of all-gathers, or one of their own, for reduce-scatters

@@ -66,8 +66,8 @@ struct ShardTuning {
 
 /// Simulates all combinations of how many blocks a unit has, a head of its own, what is resharded
 /// after forward, one or two inputs of reduce-scatters, a communicator of their own, and replicas
-/// that are whole nodes. All else is as in the scenario, whose strategy is fsdp; its costs are those
-/// of `model`. The step is the steady state's. Results do not depend on `threads`.
+/// that are whole nodes. All else is as in the scenario, whose strategy is fsdp; its costs are
+/// those of `model`. The step is the steady state's. Results do not depend on `threads`.
 /// Cost: up to a thousand steps, of 3 ms each for a transformer of 32 blocks.
 /// Throws std::invalid_argument where the scenario's own sharding is refused, and for one rank.
 ShardTuning tune_shards(const Scenario& scenario, const StepModel& model,

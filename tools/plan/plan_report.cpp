@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -131,30 +130,23 @@ Group group_of(const TrainingPlan& plan, std::size_t way) {
   return group;
 }
 
-/// "batch 8 takes 92.1 GiB on 8 GPUs, 85.4 GiB on 64": the first candidates of one batch that do
-/// not fit, each of another number of GPUs.
-std::string memory_need(const TrainingPlan& plan, const Group& unfit) {
-  const PlanCandidate &first = *unfit.front(), &last = *unfit.back();
-  std::string text = first.batch > 0 ? fmt::format("batch {} takes ", first.batch) : "takes ";
-  text += to_string(first.peak);
-  if (plan.sizes.size() == 1) return text;
-  if (unfit.size() > 1 && to_string(first.peak) == to_string(last.peak)) return text;
-  text += fmt::format(" on {} GPUs", plan.sizes[first.size].ranks);
-  if (unfit.size() > 1)
-    text += fmt::format(", {} on {}", to_string(last.peak), plan.sizes[last.size].ranks);
-  return text;
-}
-
-/// What of a group does not fit: of each number of GPUs the smallest batch.
-std::vector<std::string> memory_needs(const TrainingPlan& plan, const Group& group) {
-  std::map<int, Group> of_batch;
-  std::set<std::size_t> sizes;
-  for (const PlanCandidate* each : group)
-    if (each->verdict == Verdict::too_large && sizes.insert(each->size).second)
-      of_batch[each->batch].push_back(each);
-  std::vector<std::string> needs;
-  for (const auto& [batch, unfit] : of_batch) needs.push_back(memory_need(plan, unfit));
-  return needs;
+/// "batch 8 takes 85.4 GiB on 64 GPUs": of the smallest batch that does not fit on the largest number
+/// of GPUs where one does not, which is where it takes the least; "" where all fit.
+std::string memory_need(const TrainingPlan& plan, const Group& group) {
+  const PlanCandidate* unfit = nullptr;
+  bool is_alike = true;
+  for (const PlanCandidate* each : group) {
+    if (each->verdict != Verdict::too_large) continue;
+    if (unfit != nullptr && unfit->size == each->size) continue;
+    is_alike = is_alike && (unfit == nullptr || (unfit->batch == each->batch &&
+                                                 to_string(unfit->peak) == to_string(each->peak)));
+    unfit = each;
+  }
+  if (unfit == nullptr) return "";
+  const std::string takes =
+      fmt::format("takes {}{}", to_string(unfit->peak),
+                  is_alike ? "" : fmt::format(" on {} GPUs", plan.sizes[unfit->size].ranks));
+  return unfit->batch > 0 ? fmt::format("batch {} {}", unfit->batch, takes) : takes;
 }
 
 const PlanCandidate* best_of(const Group& group) {
@@ -166,12 +158,14 @@ const PlanCandidate* best_of(const Group& group) {
 
 /// Why there is no more of a group among the first `shown` candidates.
 std::string why_no_more(const TrainingPlan& plan, const Group& group, std::size_t shown) {
-  std::vector<std::string> reasons = memory_needs(plan, group);
+  std::vector<std::string> reasons;
+  if (std::string need = memory_need(plan, group); !need.empty())
+    reasons.push_back(std::move(need));
   for (const PlanCandidate* each : group)
     if (each->verdict == Verdict::refused) add_each_once(reasons, {"refused: " + each->error});
   const PlanCandidate* best = best_of(group);
   if (best != nullptr && shown > 0 && best >= plan.candidates.data() + shown)
-    reasons.push_back(fmt::format("at best {:.1f} % slower than the last above",
+    reasons.push_back(fmt::format("at best {:.1f} % slower",
                                   100 * (1 - best->rate / plan.candidates[shown - 1].rate)));
   return fmt::format("{}", fmt::join(reasons, "; "));
 }
@@ -200,9 +194,10 @@ Table reasons_table(const TrainingPlan& plan, std::size_t shown) {
   Table table{{fields::planned_way, fields::largest_batch}};
   if (const Field* rate = rate_field_of(plan)) {
     table.columns.push_back(
-        rate->labelled(plan.rate == PlannedRate::tokens ? "best tokens/s" : "best samples/s"));
+        rate->labelled(plan.rate == PlannedRate::tokens ? "best tokens/s" : "best samples/s")
+            .with(Importance::most));
     if (plan.sizes.size() > 1)
-      table.columns.push_back(fields::gpus.labelled("on GPUs").with(Importance::most));
+      table.columns.push_back(fields::gpus.labelled("on GPUs").with(Importance::little));
   }
   table.columns.push_back(fields::fell_out);
   std::vector<std::string> names;
@@ -367,7 +362,8 @@ Page plan_page(const TrainingPlan& plan, std::size_t most) {
     page.add(std::move(table));
   }
   Table reasons = reasons_table(plan, shown);
-  reasons.title = "of each way to train: what fits, and why no more is above";
+  reasons.title =
+      "of each way to train: what fits, and why no more is above; slower: than the last above";
   page.add(std::move(reasons));
   page.add(Paragraph{counts_text(plan)});
   page.add(Paragraph{shown > 0 ? accuracy_of_plan(plan) : ""});

@@ -15,8 +15,8 @@ using UnitModules = std::vector<std::string>;
 /// Empty where a unit's parameters are not those of modules by their names.
 std::vector<UnitModules> unit_modules(const Workload& workload, const Training& training);
 
-/// The units as `training.units` lists them: `["layers.*", "norm+head"]`. Empty: they are the blocks,
-/// which need not be said, or are not modules by their names.
+/// The units as `training.units` lists them: `["layers.*", "norm+head"]`. Empty: they are the
+/// blocks, which need not be said, or are not modules by their names.
 std::string units_text(const Workload& workload, const Training& training);
 
 /// The Python that wraps a user's `model` as the scenario's training under fsdp says: checkpoints
