@@ -39,7 +39,8 @@ __all__ = ['DeviceError', 'InputError', 'Plan', 'PlannedStep', 'ProgramError', '
 
 _CALLABLE = ('describe', 'profile')
 _PARTS = {'_program': ('calibrate', 'import_profile', 'list_backends', 'validate'),
-          '_sources': ('Scenario',), 'results': ('Plan', 'PlannedStep', 'Run', 'StrategyResult', 'TrainingPlan')}
+          '_sources': ('Scenario',),
+          'results': ('Plan', 'PlannedStep', 'Run', 'StrategyResult', 'TrainingPlan')}
 _PART_OF = {name: part for part, names in _PARTS.items() for name in names}
 
 

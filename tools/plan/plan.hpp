@@ -97,7 +97,8 @@ struct TrainingPlan {
 
 /// Tries every way to train (ways.hpp) on every number of GPUs, with growing batches: unless they
 /// are given, up to the first that takes more memory than the device has. A step that is known to
-/// take more is not simulated. `watch` hears which part of the work is done, from 0 to 1, by one thread at a time.
+/// take more is not simulated. `watch` hears which part of the work is done, from 0 to 1, by one
+/// thread at a time.
 /// Throws InputError for what cannot be made: a number of GPUs that are no whole nodes and no part
 /// of one, a batch of a model that was measured or described with another, a scenario that is
 /// refused at one of the sizes, or under all strategies.

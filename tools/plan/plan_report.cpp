@@ -130,8 +130,8 @@ Group group_of(const TrainingPlan& plan, std::size_t way) {
   return group;
 }
 
-/// "batch 8 takes 85.4 GiB on 64 GPUs": of the smallest batch that does not fit on the largest number
-/// of GPUs where one does not, which is where it takes the least; "" where all fit.
+/// "batch 8 takes 85.4 GiB on 64 GPUs": of the smallest batch that does not fit on the largest
+/// number of GPUs where one does not, which is where it takes the least; "" where all fit.
 std::string memory_need(const TrainingPlan& plan, const Group& group) {
   const PlanCandidate* unfit = nullptr;
   bool is_alike = true;
