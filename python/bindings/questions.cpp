@@ -9,6 +9,7 @@
 #include "scenarios/reader/scenario/scenario_settings.hpp"
 #include "sim/tune/parallel.hpp"
 #include "tools/kineto/trace.hpp"
+#include "tools/plan/plan_report.hpp"
 #include "tools/report/pages/run_section.hpp"
 #include "tools/report/reports/best.hpp"
 #include "tools/report/reports/cluster_notes.hpp"
@@ -19,6 +20,7 @@
 #include "tools/report/reports/said_notes.hpp"
 #include "tools/report/reports/schedule_report.hpp"
 #include "tools/report/reports/score_report.hpp"
+#include "tools/report/reports/shard_report.hpp"
 #include "tools/report/reports/tune_report.hpp"
 #include "tools/report/reports/vary_report.hpp"
 #include "tools/report/writers/json_writer.hpp"
@@ -26,6 +28,7 @@
 #include "tools/report/writers/text_writer.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/settings.hpp"
+#include "tools/study/wrapping.hpp"
 #include "tools/sweep/point_threads.hpp"
 #include "tools/sweep/sweep_notes.hpp"
 #include "tools/sweep/sweep_results.hpp"
@@ -77,6 +80,21 @@ Json arguments_of(const DdpArguments& made, const Training& training) {
   add("gradient_as_bucket_view", training.gradient_as_bucket_view);
   add("batched_grad_copy", training.batched_grad_copy);
   return arguments;
+}
+
+/// The arguments of fully_shard on so many ranks, and the Python that calls it.
+Json wrapping_of(const FsdpSettings& sharding, int ranks, const std::string& code) {
+  Json policy = Json::object();
+  if (sharding.mp_policy.param_dtype)
+    policy["param_dtype"] = name_of(*sharding.mp_policy.param_dtype);
+  if (sharding.mp_policy.reduce_dtype)
+    policy["reduce_dtype"] = name_of(*sharding.mp_policy.reduce_dtype);
+  const auto& reshard = sharding.reshard_after_forward;
+  return {{"code", code},
+          {"reshard_after_forward", reshard ? Json(*reshard) : Json()},
+          {"mp_policy", std::move(policy)},
+          {"replicate", sharding.replicate},
+          {"shard", ranks / sharding.replicate}};
 }
 
 /// The figure that rows are sorted by; "": none.
@@ -177,8 +195,33 @@ std::string schedule_answer(const Question& question, bool tasks, std::optional<
   return one_line(answer(record, record.value("buckets", Json::array()), page, notes));
 }
 
+namespace {
+
+/// The same of a sharded step.
+std::string tune_sharded_answer(const Question& question, const Scenario& scenario,
+                                const TuneRequest& request, const Tell& tell) {
+  ShardOptions options = shard_options(request);
+  options.progress = tell;
+  const CalibratedModel priced = price_calibrated(scenario, question.laws_only);
+  const ShardTuning tuning = tune_shards(scenario, priced.model, options);
+  const Notes notes = shard_notes(scenario, priced, tuning, question.file, question.set);
+  const Page page = with_calibration(
+      shards_page(scenario, tuning, options, knowledge_of(scenario, priced)), priced.fit);
+  Json found = answer(json_of(shards_record(scenario, tuning, notes)),
+                      json_of(shards_table(scenario, tuning)), page, notes);
+  const Training& advised = tuning.advised_one().training;
+  found["units"] = unit_modules(scenario.workload, advised);
+  found["wrapping"] = wrapping_of(advised, scenario.cluster.ranks(),
+                                  fully_shard_code(sharded_as(scenario, tuning.advised_one())));
+  return one_line(found);
+}
+
+}  // namespace
+
 std::string tune_answer(const Question& question, const TuneRequest& request, const Tell& tell) {
   Scenario scenario = read(question);
+  if (scenario.training.strategy == Strategy::fsdp)
+    return tune_sharded_answer(question, scenario, request, tell);
   const CalibratedModel priced = price_calibrated(scenario, question.laws_only);
   const Notes taken = take_as_tuned(scenario.training);
   TuneOptions options = tune_options(request, scenario);
@@ -196,6 +239,25 @@ std::string tune_answer(const Question& question, const TuneRequest& request, co
     found["ddp"] = arguments_of(made, scenario.training);
     found["ddp_step_ms"] = in_ms(made.step);
   }
+  return one_line(found);
+}
+
+std::string plan_answer(const Question& question, const PlanWords& words, const Tell& tell) {
+  const PlanRequest request = plan_request(question.file, question.set, question.laws_only, words);
+  const std::size_t most = most_planned_rows(words);
+  // The threads that plan hold a lock while one of them tells.
+  const TrainingPlan plan = make_plan(request, [&](double done) { tell("combinations", done); });
+  Notes notes = plan.notes;
+  if (const std::string nothing = nothing_fits_text(plan); !nothing.empty())
+    notes.push_back(nothing);
+  Json found =
+      answer(json_of(plan_record(plan)), json_of(plan_table(plan)), plan_page(plan, most), notes);
+  found["units"] = unit_modules(plan.scenario.workload, plan.scenario.training);
+  found["wrapping"] = Json::array();
+  for (const PlanCandidate& each : plan.candidates)
+    found["wrapping"].push_back(
+        each.code.empty() ? Json()
+                          : wrapping_of(each.sharding, plan.sizes[each.size].ranks, each.code));
   return one_line(found);
 }
 

@@ -37,6 +37,12 @@ std::string tune(const Request& of, const Tell& tell) {
   return tune_answer(of.question(), request, tell);
 }
 
+std::string plan(const Request& of, const Tell& tell) {
+  const PlanWords words{of.text("gpus"), of.text("batches"), of.text("strategies"),
+                        of.text("best")};
+  return plan_answer(of.question(), words, tell);
+}
+
 std::string score(const Request& of, const Tell& tell) {
   return score_answer(of.texts("files"), of.set(), of.text("calibrate_on"), of.flag("laws_only"),
                       tell);
@@ -83,6 +89,7 @@ const std::map<std::string, Answer> answers{{"run", run},
                                             {"vary", vary},
                                             {"schedule", schedule},
                                             {"tune", tune},
+                                            {"plan", plan},
                                             {"score", score},
                                             {"sweep", sweep},
                                             {"list", list},

@@ -23,23 +23,24 @@ from ._errors import DeviceError, InputError, ProgramError
 if TYPE_CHECKING:
     from ._program import calibrate, import_profile, list_backends, validate
     from ._questions import (Study, explain, list_clusters, list_devices, list_hooks, list_links,
-                             list_models, list_results, list_strategies, load, run, schedule,
-                             schema, score, sweep, tune, vary)
+                             list_models, list_results, list_strategies, load, plan, run,
+                             schedule, schema, score, sweep, tune, vary)
     from ._sources import Scenario
-    from .results import Plan, Run, StrategyResult
+    from .results import Plan, PlannedStep, Run, StrategyResult, TrainingPlan
 
     from .describe import describe
     from .profile import measured as profile
 
-__all__ = ['DeviceError', 'InputError', 'Plan', 'ProgramError', 'Run', 'Scenario',
-           'StrategyResult', 'Study', 'calibrate', 'describe', 'explain', 'import_profile',
-           'list_backends', 'list_clusters', 'list_devices', 'list_hooks', 'list_links',
-           'list_models', 'list_results', 'list_strategies', 'load', 'profile', 'run', 'schedule',
-           'schema', 'score', 'sweep', 'tune', 'validate', 'vary']
+__all__ = ['DeviceError', 'InputError', 'Plan', 'PlannedStep', 'ProgramError', 'Run', 'Scenario',
+           'StrategyResult', 'Study', 'TrainingPlan', 'calibrate', 'describe', 'explain',
+           'import_profile', 'list_backends', 'list_clusters', 'list_devices', 'list_hooks',
+           'list_links', 'list_models', 'list_results', 'list_strategies', 'load', 'plan',
+           'profile', 'run', 'schedule', 'schema', 'score', 'sweep', 'tune', 'validate', 'vary']
 
 _CALLABLE = ('describe', 'profile')
 _PARTS = {'_program': ('calibrate', 'import_profile', 'list_backends', 'validate'),
-          '_sources': ('Scenario',), 'results': ('Plan', 'Run', 'StrategyResult')}
+          '_sources': ('Scenario',),
+          'results': ('Plan', 'PlannedStep', 'Run', 'StrategyResult', 'TrainingPlan')}
 _PART_OF = {name: part for part, names in _PARTS.items() for name in names}
 
 

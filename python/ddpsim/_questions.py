@@ -128,7 +128,9 @@ def tune(workload: Source, cluster: Any = None, nodes: int | None = None, *,
     """Finds the bucket sizes with the shortest step, for a workload on a cluster or a scenario.
 
     `cluster` is a name of list_clusters(), the path of a cluster's file or a dict. The plan's
-    `ddp_kwargs` go to DistributedDataParallel. The other arguments are the flags of `ddpsim tune`.
+    `ddp_kwargs` go to DistributedDataParallel. Of a scenario whose training.strategy is fsdp it
+    finds how to shard: the plan's `fully_shard_kwargs` go to each call of fully_shard, of its
+    `units`, and `code` does so. The other arguments are the flags of `ddpsim tune`.
     """
     settings = all_settings(set, cluster, nodes, ranks_per_node, ranks, device)
     def flag(name: str, value: Any) -> str:
@@ -138,6 +140,40 @@ def tune(workload: Source, cluster: Any = None, nodes: int | None = None, *,
         within=flag('within', within), largest_bucket=flag('largest_bucket', largest_bucket),
         noise=flag('noise', noise), uncertainty=flag('uncertainty', uncertainty),
         threads=flag('threads', '' if threads is None else threads)))
+
+
+def _listed(where: str, values: str | int | Iterable[Any]) -> str:
+    """Values as a flag has them: '8..64*2', or those of a list with commas between."""
+    if isinstance(values, str):
+        return arguments.encodable(where, values)
+    if isinstance(values, Iterable) and not isinstance(values, (bytes, bytearray, Mapping)):
+        return ','.join(_listed_one(where, each) for each in values)
+    return _listed_one(where, values)
+
+
+def _listed_one(where: str, value: Any) -> str:
+    if isinstance(value, str):
+        return arguments.encodable(where, value)
+    return str(arguments.whole(where, value, 1))
+
+
+def plan(scenario: Source, *, gpus: str | int | Iterable[int] = '',
+         batches: str | int | Iterable[int] = '', strategies: str | Iterable[str] = '',
+         best: int = 10, set: Settings | None = None, cluster: Any = None,
+         ranks_per_node: int | list[int] | None = None, device: Any = None,
+         laws_only: bool = False, progress: Progress = None) -> results.TrainingPlan:
+    """Finds which strategy, batch and number of GPUs fit in memory, and which of them is quickest.
+
+    `gpus` are numbers of GPUs in all, such as [8, 16, 32] or '8..64*2'; `batches` those of a rank,
+    likewise; `strategies` names of list_strategies(). `best` is how many the report has. Each step
+    of the plan has `fully_shard_kwargs`, where its strategy is fsdp, and `code`, the Python that
+    wraps a model so.
+    """
+    settings = all_settings(set, cluster, None, ranks_per_node, None, device)
+    return results.training_plan(question(scenario, settings, laws_only).ask(
+        'plan', arguments.progress(progress), gpus=_listed('gpus', gpus),
+        batches=_listed('batches', batches), strategies=_listed('strategies', strategies),
+        best=str(arguments.whole('best', best, 1))))
 
 
 def schedule(scenario: Source, *, set: Settings | None = None, cluster: Any = None,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _timeline
+from . import _sharding, _timeline
 
 Row = dict[str, Any]
 Record = dict[str, Any]
@@ -177,20 +177,34 @@ class Variants(Answer):
 
 @dataclass(frozen=True, repr=False)
 class Plan(Answer):
-    """The bucket sizes to deploy: what `ddpsim tune` prints. `rows()` has every distinct cap."""
+    """The bucket sizes to deploy: what `ddpsim tune` prints. `rows()` has every distinct cap. Of a
+    scenario whose strategy is fsdp it is how to shard, and `rows()` has every sharding."""
     scenario: str
     ddp_kwargs: dict[str, Any]
-    """Arguments for DistributedDataParallel of PyTorch 2.13; empty: its defaults are as good."""
+    """Arguments for DistributedDataParallel of PyTorch 2.13; empty: its defaults are as good, or
+    the strategy is fsdp."""
     step_ms: float
     """The step with these arguments."""
     bound_ms: float
-    """No buckets lead to a shorter step."""
+    """No buckets (no shardings) lead to a shorter step."""
     default_step_ms: float
-    """The step with DDP's defaults."""
+    """The step with DDP's defaults, or with a unit for each block and nothing else said."""
     pays: bool
     """Is it worth a changed setting?"""
     best_partition: tuple[tuple[str, ...], ...] = field(compare=False)
     """The best contiguous buckets found, by the names of their parameters; empty: not searched."""
+    units: tuple[tuple[str, ...], ...] = field(default=(), compare=False)
+    """Of fsdp: as of TrainingPlan."""
+    code: str = field(default='', compare=False)
+    """The Python that wraps a model for strategy fsdp; '' for other strategies."""
+    _wrapping: Record | None = field(default=None, compare=False)
+
+    @property
+    def fully_shard_kwargs(self) -> dict[str, Any]:
+        """As of PlannedStep. Raises ValueError for another strategy than fsdp."""
+        if self._wrapping is None:
+            raise ValueError('the strategy is not fsdp: fully_shard is of fsdp')
+        return _sharding.keywords(self._wrapping)
 
     @property
     def gain(self) -> float:
@@ -198,10 +212,90 @@ class Plan(Answer):
         return 1 - self.step_ms / self.default_step_ms
 
     def __repr__(self) -> str:
+        if self._wrapping is not None:
+            return (f'{super().__repr__()}\n\n{self.code.rstrip()}\n\n{self.step_ms:.2f} ms; bound '
+                    f'{self.bound_ms:.2f} ms, default {self.default_step_ms:.2f} ms')
         arguments = ', '.join(f'{name}={value!r}' for name, value in self.ddp_kwargs.items())
         return (f'{super().__repr__()}\n\nDistributedDataParallel(model'
                 f'{", " if arguments else ""}{arguments}): {self.step_ms:.2f} ms; '
                 f'bound {self.bound_ms:.2f} ms, default {self.default_step_ms:.2f} ms')
+
+
+@dataclass(frozen=True)
+class PlannedStep:
+    """One way to train that a plan found to fit, or that may fit."""
+    strategy: str
+    ranks: int
+    nodes: int
+    batch: int | None
+    """Samples of a micro-batch of one rank; None: not known (a workload profile)."""
+    step_ms: float
+    tokens_per_second: float | None
+    """Of all ranks; None where there are no tokens, or no batch is known."""
+    samples_per_second: float | None
+    peak_memory_bytes: int
+    set: dict[str, str]
+    """The keys that the plan chose: `ddpsim.run(scenario, set={**step.set, 'compare': [...]})`."""
+    code: str = field(repr=False)
+    """The Python that wraps a model for strategy fsdp; '' for other strategies."""
+    record: Record = field(repr=False, compare=False)
+    _wrapping: Record | None = field(repr=False, compare=False)
+
+    @property
+    def fully_shard_kwargs(self) -> dict[str, Any]:
+        """Keyword arguments for every call of torch.distributed.fsdp.fully_shard. `mp_policy` is a
+        MixedPrecisionPolicy, and without torch a dict of its types; `mesh`, of replicas, is a
+        DeviceMesh where this process is in a process group, and else a dict of its dimensions.
+        Raises ValueError for another strategy than fsdp."""
+        if self._wrapping is None:
+            raise ValueError(f'the strategy is {self.strategy}: fully_shard is of fsdp')
+        return _sharding.keywords(self._wrapping)
+
+
+@dataclass(frozen=True, repr=False)
+class TrainingPlan(Answer):
+    """Which ways to train fit, the quickest first: what `ddpsim plan` prints. `rows()` has every
+    combination that was tried."""
+    scenario: str
+    steps: tuple[PlannedStep, ...]
+    units: tuple[tuple[str, ...], ...] = field(compare=False)
+    """The names of the modules of each call of fully_shard but that of the whole model, in order:
+
+        for names in plan.units:
+            fully_shard([model.get_submodule(name) for name in names], **plan.fully_shard_kwargs)
+        fully_shard(model, **plan.fully_shard_kwargs)
+    """
+
+    def __getitem__(self, index: int) -> PlannedStep:
+        return self.steps[index]
+
+    def __iter__(self) -> Iterator[PlannedStep]:
+        return iter(self.steps)
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @property
+    def best(self) -> PlannedStep:
+        """The quickest. Raises LookupError where nothing fits."""
+        if not self.steps:
+            raise LookupError(self.notes[-1])
+        return self.steps[0]
+
+    @property
+    def cheapest(self) -> PlannedStep:
+        """That of the least time of all devices for its work. Raises LookupError likewise."""
+        return min(self.steps, key=lambda step: int(step.record['cost_place']), default=self.best)
+
+    @property
+    def fully_shard_kwargs(self) -> dict[str, Any]:
+        """Those of the quickest."""
+        return self.best.fully_shard_kwargs
+
+    @property
+    def code(self) -> str:
+        """That of the quickest."""
+        return self.best.code
 
 
 @dataclass(frozen=True, repr=False)
@@ -278,12 +372,36 @@ def run(answer: Record) -> Run:
 
 def plan(answer: Record) -> Plan:
     record = answer['record']
+    if 'wrapping' in answer:
+        wrapping = answer['wrapping']
+        return Plan(**common(answer), scenario=record['scenario'], ddp_kwargs={},
+                    step_ms=record['advised_sharding']['step_ms'],
+                    bound_ms=record['lower_bound_ms'],
+                    default_step_ms=record['default_sharding']['step_ms'], pays=record['pays'],
+                    best_partition=(), code=wrapping['code'], _wrapping=wrapping,
+                    units=tuple(tuple(names) for names in answer['units']))
     return Plan(**common(answer), scenario=record['scenario'],
                 ddp_kwargs=answer.get('ddp', {}),
                 step_ms=answer.get('ddp_step_ms', record['recommended_step_ms']),
                 bound_ms=record['lower_bound_ms'], default_step_ms=record['default_step_ms'],
                 pays=record['pays'],
                 best_partition=tuple(tuple(names) for names in record['best_partition']))
+
+
+def planned_step(record: Record, wrapping: Record | None) -> PlannedStep:
+    names = ('strategy', 'ranks', 'nodes', 'batch', 'step_ms', 'tokens_per_second',
+             'samples_per_second', 'peak_memory_bytes', 'set')
+    figures: dict[str, Any] = {name: record.get(name) for name in names}
+    return PlannedStep(**figures, code='' if wrapping is None else wrapping['code'],
+                       record=record, _wrapping=wrapping)
+
+
+def training_plan(answer: Record) -> TrainingPlan:
+    record = answer['record']
+    steps = tuple(planned_step(*each) for each in zip(record['candidates'], answer['wrapping'])
+                  if each[0]['place'] is not None)
+    return TrainingPlan(**common(answer), scenario=record['scenario'], steps=steps,
+                        units=tuple(tuple(names) for names in answer['units']))
 
 
 def score(answer: Record) -> Score:

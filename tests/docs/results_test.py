@@ -47,6 +47,7 @@ COMMANDS = {
     'schedule of shards': ('schedule', FIRST, *SHARDED),
     'run --vary': ('run', FIRST, '--vary', 'training.comm_hook=none,fp16_compress'),
     'tune': ('tune', FIRST, '--uncertainty', '10%'),
+    'tune of fsdp': ('tune', FIRST, '--set', 'training={strategy: fsdp}'),
     'sweep': ('sweep', FIRST, '--vary', 'cluster.ranks_per_node=1,2,0'),
     'plan': ('plan', FIRST, '--cluster', 'dgx-h100', '--gpus', '4,16', '--set',
              'cluster.price=2 USD/h'),
@@ -93,6 +94,9 @@ SECTIONS = {
                          ('result', 'run')),
     'choice': Section(('tune',), 'caps[]', ['tune']),
     'tune': Section(('tune',), '', ['tune', 'cluster', 'memory']),
+    'sharding': Section(('tune of fsdp',), 'shardings[]', ['shards']),
+    'shards': Section(('tune of fsdp',), '', ['shards', 'tune', 'cluster', 'memory']),
+    'shards --csv': Section(('tune of fsdp',), '', ['shards'], '--csv', ('shards',)),
     'tune --csv': Section(('tune',), '', ['tune'], '--csv', ('tune',)),
     'sweep': Section(('sweep',), '', ['sweep', 'run', 'throughput', 'memory']),
     'sweep --csv': Section(('sweep',), '', ['sweep', 'run', 'throughput', 'memory'], '--csv',
@@ -120,10 +124,13 @@ SHARED = {'cluster': 'cluster', 'memory': 'memory', 'results[]': 'result', 'buck
           'kinds[]': 'result', 'predicted': 'result', 'measured': 'result', 'error': 'result',
           'at_peak': 'memory', 'caps[]': 'choice', 'best_pair': 'choice',
           'best_even_cap': 'choice', 'best_overflow_cap': 'choice', 'given': 'choice',
-          'one_bucket': 'choice', 'per_parameter': 'choice', 'mg_wfbp': 'choice'}
+          'one_bucket': 'choice', 'per_parameter': 'choice', 'mg_wfbp': 'choice',
+          'shardings[]': 'sharding', 'advised_sharding': 'sharding', 'best_sharding': 'sharding',
+          'given_sharding': 'sharding', 'default_sharding': 'sharding'}
 # The sections of these lists.
 ANCHORS = {'cluster': 'the-cluster', 'memory': 'memory', 'result': 'a-result',
-           'bucket': 'a-bucket', 'unit': 'a-unit', 'choice': 'a-choice-of-buckets'}
+           'bucket': 'a-bucket', 'unit': 'a-unit', 'choice': 'a-choice-of-buckets',
+           'sharding': 'a-sharding'}
 # Groups for what lies below a key.
 BELOW = {'why': 'why', 'steps': 'steps', 'run_ahead': 'steps', 'ddp_statistics': 'steps',
          'scaling': 'scaling', 'seeds': 'seeds', 'described': 'described',

@@ -81,11 +81,9 @@ class Recorder(TorchDispatchMode):
                 setattr(groups.FSDPParamGroup, name, original)
 
 
-def step_of_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=False, **settings):
-    """The record of a step that has done one before: all of its micro-batches."""
-    for unit in units:
-        fully_shard([model.get_submodule(name) for name in unit], **settings)
-    fully_shard(model, **settings)
+def recorded_step(model, batch, loss, *, micro_batches=1, no_sync=False):
+    """The record of a step of a model that is wrapped, which has done one before: all of its
+    micro-batches."""
     recorder = Recorder()
 
     def step():
@@ -98,3 +96,11 @@ def step_of_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=F
     with recorder.naming_units(), recorder:
         step()
     return recorder
+
+
+def step_of_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=False, **settings):
+    """The same of a model that is wrapped here."""
+    for unit in units:
+        fully_shard([model.get_submodule(name) for name in unit], **settings)
+    fully_shard(model, **settings)
+    return recorded_step(model, batch, loss, micro_batches=micro_batches, no_sync=no_sync)

@@ -127,14 +127,6 @@ TEST_CASE("mixed precision halves what fsdp gathers, and changes no other strate
   CHECK_THAT(ddpsim({"schedule", mixed, "--tasks"}).out, Contains("all-gather cast of the root"));
 }
 
-TEST_CASE("what takes buckets refuses fsdp in one line", "[tools][fsdp]") {
-  const Scratch scratch;
-  const Outcome outcome = ddpsim({"tune", sharded(scratch, "[none, fsdp]")});
-  CAPTURE(outcome.err);
-  CHECK(outcome.code == 2);
-  CHECK_THAT(outcome.err, Contains("fsdp"));
-}
-
 TEST_CASE("real ranks refuse mixed precision of fsdp in one line", "[tools][fsdp]") {
   const Outcome outcome = ddpsim({"validate", shipped("examples/mlp-2ranks.yaml"), "--backend",
                                   "threads", "--ranks", "2", "--set", "compare=[none, fsdp]",

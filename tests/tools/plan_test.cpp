@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <map>
 #include <set>
 
 #include <catch2/catch.hpp>
@@ -67,8 +68,9 @@ TEST_CASE("a plan's candidates are the steps that run predicts, the quickest fir
   const Json plan = planned(file, {"--gpus", "4,16", "--batches", "1,4"});
   CHECK(plan["format"] == "ddpsim.plan/1");
   CHECK(plan["sorted_by"] == "tokens_per_second");
-  // Two sizes, two batches; DDP, and two ways of fsdp; each with and without checkpoints.
-  REQUIRE(plan["candidates"].size() == 24);
+  // Two batches of DDP, and of fsdp with and without resharding: each with autocast, with mixed
+  // precision and, on two nodes, with a replica on each; all with and without checkpoints.
+  REQUIRE(plan["candidates"].size() == 2 * 2 * (5 + 7));
   double last = std::numeric_limits<double>::max();
   int place = 0;
   std::set<std::string> different;
@@ -92,7 +94,7 @@ TEST_CASE("a plan's candidates are the steps that run predicts, the quickest fir
                  run["memory"]["device_bytes"].get<double>()));
     CHECK(candidate["fits_device"] == true);
   }
-  CHECK(different.size() == 24);
+  CHECK(different.size() == 48);
 }
 
 TEST_CASE("batches grow until a step does not fit, and what does not fit is told and not listed",
@@ -115,20 +117,30 @@ TEST_CASE("batches grow until a step does not fit, and what does not fit is told
     CHECK(candidate["place"].is_null());
     too_large.insert(candidate["set"]["training.strategy"].get<std::string>() +
                      candidate["set"].value("training.reshard_after_forward", "") +
-                     candidate["set"].value("workload.activation_checkpointing", ""));
+                     candidate["set"].value("workload.activation_checkpointing", "") +
+                     (candidate["set"].contains("training.mp_policy") ? "bf16" : "") +
+                     (candidate["set"].contains("training.replicate") ? "HSDP" : ""));
   }
   // Of each way the first batch that does not fit, and no larger one.
-  CHECK(too_large == std::set<std::string>{"bucketed", "bucketedfull", "fsdpauto", "fsdpautofull",
-                                           "fsdpfalse", "fsdpfalsefull"});
-  CHECK(plan["candidates"].size() == fit + 6);
+  const std::set<std::string> ways{
+      "bucketed",          "bucketedfull",         "fsdpauto",         "fsdpautofull",
+      "fsdpfalse",         "fsdpfalsefull",        "fsdpautobf16",     "fsdpautofullbf16",
+      "fsdpfalsebf16",     "fsdpfalsefullbf16",    "fsdpautobf16HSDP", "fsdpautofullbf16HSDP",
+      "fsdpfalsebf16HSDP", "fsdpfalsefullbf16HSDP"};
+  CHECK(std::ranges::includes(too_large, ways));
+  for (const std::string& way : too_large)  // beside those, every second block
+    CHECK((ways.contains(way) || way.find('2') != std::string::npos));
+  const std::size_t unfit = plan["candidates"].size() - fit;
+  CHECK(unfit == too_large.size());
 
   const std::string text = ddpsim({"plan", file, "--best", "1000", "--wide"}).out;
-  CHECK_THAT(text, Catch::Contains("\nno reshard: ") && Catch::Contains("; AC: "));
+  CHECK_THAT(text, Catch::Contains("\nbf16: ") && Catch::Contains("; AC: "));
   const std::size_t rows = block_of(text, "the ").size() - 3;  // title, headings, rule
   CHECK(rows == fit);
-  CHECK_THAT(text,
-             Catch::Contains(fmt::format("{} combinations were tried: {} fit ", fit + 6, fit)) &&
-                 Catch::Contains("; 6 take more, and so would larger batches."));
+  CHECK_THAT(
+      text,
+      Catch::Contains(fmt::format("{} combinations were tried: {} fit ", fit + unfit, fit)) &&
+          Catch::Contains(fmt::format("; {} take more, and so would larger batches.", unfit)));
   for (const Json& candidate : plan["candidates"]) {
     if (was_simulated(candidate)) continue;
     const Bytes peak{candidate["peak_memory_bytes"].get<std::int64_t>()};
@@ -229,13 +241,108 @@ TEST_CASE("what --set says of a plan's keys stays", "[tools][plan]") {
   const Json kept =
       planned(file, {"--set", "training.reshard_after_forward=true", "--strategies", "fsdp",
                      "--batches", "1", "--set", "workload.activation_checkpointing=none"});
-  REQUIRE(kept["candidates"].size() == 1);
+  REQUIRE(kept["candidates"].size() == 3);  // with autocast, mixed, and mixed with replicas
+  for (const Json& each : kept["candidates"])
+    CHECK(!each["set"].contains("training.reshard_after_forward"));
   // The scenario's own batch is tried, whatever it is.
   const Json odd = planned(large_gpt(scratch), {"--strategies", "fsdp", "--gpus", "16"});
   std::set<int> batches;
   for (const Json& candidate : odd["candidates"]) batches.insert(candidate["batch"].get<int>());
   CHECK(batches.contains(4));
   CHECK(batches.contains(1));
+  // Mixed precision and replicas, by the file or by --set.
+  const auto values_of = [](const Json& plan, const char* key) {
+    std::set<std::string> values;
+    for (const Json& each : plan["candidates"]) values.insert(each["set"].value(key, "none"));
+    return values;
+  };
+  const Words few{"--strategies", "fsdp", "--batches", "1"};
+  using Values = std::set<std::string>;
+  const Json usual = planned(large_gpt(scratch), few);
+  CHECK(values_of(usual, "training.mp_policy") ==
+        Values{"none", "{param_dtype: bf16, reduce_dtype: fp32}"});
+  CHECK(values_of(usual, "training.replicate") == Values{"none", "2"});
+  const Json said =
+      planned(large_gpt(scratch, "{mp_policy: {param_dtype: bf16}, replicate: 4}"), few);
+  CHECK(values_of(said, "training.mp_policy") == Values{"none"});
+  CHECK(values_of(said, "training.replicate") == Values{"none"});
+  Words set = few;
+  set.insert(set.end(),
+             {"--set", "training.mp_policy.reduce_dtype=bf16", "--set", "training.replicate=1"});
+  const Json by_set = planned(large_gpt(scratch), set);
+  CHECK(values_of(by_set, "training.mp_policy") == Values{"none"});
+  CHECK(values_of(by_set, "training.replicate") == Values{"none"});
+  // Without bf16 there is nothing to cast to; with one node, or one rank on each, no replicas.
+  const Json plain = planned(large_gpt(scratch), {"--strategies", "fsdp", "--batches", "1", "--set",
+                                                  "workload.compute=tf32"});
+  CHECK(values_of(plain, "training.mp_policy") == Values{"none"});
+  Words small = few;
+  small.insert(small.end(), {"--gpus", "8"});
+  CHECK(values_of(planned(large_gpt(scratch), small), "training.replicate") == Values{"none"});
+}
+
+TEST_CASE("every second block is a checkpoint where none is too much and all fit",
+          "[tools][plan]") {
+  const Scratch scratch;
+  const Json plan = planned(large_gpt(scratch), {"--strategies", "fsdp", "--gpus", "8,16"});
+  const char* key = "workload.activation_checkpointing";
+  /// The way, the number of GPUs and the batch.
+  const auto place_of = [&](const Json& candidate) {
+    Json set = candidate["set"];
+    set.erase(key);
+    return set.dump() + candidate["ranks"].dump();
+  };
+  std::map<std::string, std::set<std::string>> fits;
+  for (const Json& each : plan["candidates"])
+    if (was_simulated(each)) fits[place_of(each)].insert(each["set"].value(key, "none"));
+  int tried = 0;
+  for (const Json& each : plan["candidates"]) {
+    if (each["set"].value(key, "none") != "2") continue;
+    ++tried;
+    CHECK(fits[place_of(each)].contains("full"));
+    CHECK(!fits[place_of(each)].contains("none"));
+  }
+  CHECK(tried > 0);
+}
+
+TEST_CASE("a plan says how to wrap the model", "[tools][plan]") {
+  const Scratch scratch;
+  const std::string file = large_gpt(scratch);
+  const auto code_of = [&](const Words& more) {
+    Words words{"plan", file, "--batches", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    const std::string text = ddpsim(words).out;
+    const std::size_t begin = text.find("\nPython for the model");
+    return begin == std::string::npos ? "" : text.substr(begin);
+  };
+  CHECK(code_of({"--strategies", "bucketed"}).empty());
+  const Words fixed{"--strategies", "fsdp",
+                    "--set",        "training.reshard_after_forward=false",
+                    "--set",        "training.mp_policy={param_dtype: bf16, reduce_dtype: fp32}",
+                    "--set",        "training.replicate=2",
+                    "--set",        "workload.activation_checkpointing=2"};
+  CHECK(code_of(fixed) ==
+        "\nPython for the model, before the optimizer is made of its parameters:\n\n"
+        "# the quickest\n"
+        "import torch\n"
+        "from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import "
+        "checkpoint_wrapper\n"
+        "from torch.distributed.device_mesh import init_device_mesh\n"
+        "from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard\n\n"
+        "for name in [f\"transformer.h.{i}\" for i in range(1, 48, 2)]:\n"
+        "    above, _, last = name.rpartition(\".\")\n"
+        "    block = checkpoint_wrapper(model.get_submodule(name))\n"
+        "    setattr(model.get_submodule(above), last, block)\n"
+        "sharding = dict(\n"
+        "    mesh=init_device_mesh(\"cuda\", (2, 8), mesh_dim_names=(\"replicate\", "
+        "\"shard\")),\n"
+        "    mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16, "
+        "reduce_dtype=torch.float32),\n"
+        "    reshard_after_forward=False,\n"
+        ")\n"
+        "for names in [[f\"transformer.h.{i}\"] for i in range(48)]:\n"
+        "    fully_shard([model.get_submodule(name) for name in names], **sharding)\n"
+        "fully_shard(model, **sharding)\n");
 }
 
 TEST_CASE("a part of a node is planned as one node", "[tools][plan]") {
@@ -255,7 +362,8 @@ TEST_CASE("a part of a node is planned as one node", "[tools][plan]") {
     for (const Json& each : other["candidates"])
       CHECK(each["ranks"].get<int>() ==
             each["nodes"].get<int>() * each["ranks_per_node"].get<int>());
-    CHECK(other["candidates"].size() == 12);
+    // Ten ways of 4, four more with a replica on each node of 32.
+    CHECK(other["candidates"].size() == 24);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "tools/command/reports.hpp"
 #include "tools/report/pages/tune_section.hpp"
 #include "tools/report/reports/said_notes.hpp"
+#include "tools/report/reports/shard_report.hpp"
 #include "tools/report/reports/tune_report.hpp"
 #include "tools/report/writers/csv.hpp"
 #include "tools/report/writers/json_writer.hpp"
@@ -51,7 +52,9 @@ const Usage tune_usage{
     "other links are inside one node. --link nvlink4 --link ethernet-100g gives one of each. "
     "With\n"
     "--uncertainty the recommended cap is the one that loses least in the worst case. Calibrated "
-    "like `ddpsim run`.",
+    "like `ddpsim run`.\n"
+    "Of training.strategy fsdp it finds the units, what is resharded after forward, and the other "
+    "settings of fully_shard.",
     "ddpsim tune scenarios/seeds/cs336-xl-2xh100.yaml --uncertainty 10%"};
 
 struct Flags {
@@ -134,6 +137,38 @@ Training bucketed(Training training, const Choice& choice) {
   return training;
 }
 
+/// The same command of a sharded step: how its units are made, in place of buckets.
+void tune_sharded(const CommonOptions& options, const Flags& flags, const Scenario& scenario) {
+  for (const auto& [flag, given] :
+       {std::pair("--buckets", flags.buckets), std::pair("--report", options.report)})
+    if (!given.empty())
+      throw InputError(
+          fmt::format("{} {}: is of buckets, and training.strategy is fsdp, which has units: leave "
+                      "it out",
+                      flag, given));
+  ShardOptions shard = shard_options(flags.request);
+  const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
+  const Knowledge knowledge = knowledge_of(scenario, priced);
+  Progress progress(options.quiet);
+  shard.progress = [&](const std::string& what, double fraction) { progress.show(what, fraction); };
+  const ShardTuning tuning = tune_shards(scenario, priced.model, shard);
+  std::vector<std::string> notes;
+  if (!options.quiet || !options.json.empty())
+    notes = shard_notes(scenario, priced, tuning, options.files.front(), options.set);
+  if (!options.quiet) add_notes(notes);
+  Pages pages(options);
+  if (pages.wanted()) {
+    Page page = shards_page(scenario, tuning, shard, knowledge);
+    if (priced.fit) page.add(Paragraph{describe_calibration(*priced.fit)});
+    pages.add(page);
+  }
+  Outputs outputs;
+  pages.add_to(outputs);
+  outputs.add(options.json, json_text(json_of(shards_record(scenario, tuning, notes))));
+  outputs.add(options.csv, csv_of(shards_table(scenario, tuning)));
+  outputs.commit();
+}
+
 }  // namespace
 
 int tune_command(const std::vector<std::string>& arguments) {
@@ -151,11 +186,10 @@ int tune_command(const std::vector<std::string>& arguments) {
   check_results(options, {{"--buckets", flags.buckets}}, {inputs, {}});
   options.prepend(settings_of(flags, options.files.front()));
   Scenario scenario = read_scenario(options.files.front(), options.set);
-  if (scenario.training.strategy == Strategy::fsdp)
-    throw InputError(fmt::format(
-        "{}: training.strategy is fsdp, which has units and no buckets, and tune chooses "
-        "buckets: write bucketed, or compare both by `ddpsim run`",
-        options.files.front()));
+  if (scenario.training.strategy == Strategy::fsdp) {
+    tune_sharded(options, flags, scenario);
+    return exit_done;
+  }
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
   Reports reports(options);
   const bool noted = !options.quiet || !options.json.empty() || reports.wanted();

@@ -19,6 +19,7 @@
 #include "scenarios/reader/text/input_error.hpp"
 #include "sim/predict/predict.hpp"
 #include "sim/tune/parallel.hpp"
+#include "tools/plan/ways.hpp"
 #include "tools/report/records/plan_fields.hpp"
 #include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/cluster_notes.hpp"
@@ -31,6 +32,7 @@
 #include "tools/study/names.hpp"
 #include "tools/study/point_notes.hpp"
 #include "tools/study/throughput.hpp"
+#include "tools/study/wrapping.hpp"
 
 namespace ddpsim {
 namespace {
@@ -45,13 +47,6 @@ Settings joined(Settings settings, const Settings& more) {
   return settings;
 }
 
-/// Does one of the settings say the key, by itself or in a mapping?
-bool is_said(const Settings& set, std::string_view key) {
-  return std::ranges::any_of(set, [&](const Setting& setting) {
-    return setting.key == key || said_within(setting, key).has_value();
-  });
-}
-
 /// A scenario that has, or may have, another number of GPUs. Throws InputError.
 class Sizes {
  public:
@@ -64,7 +59,10 @@ class Sizes {
   }
 
   std::vector<PlannedSize> all() const {
-    if (request_.gpus.empty()) return {{base_.cluster.ranks(), {}}};
+    if (request_.gpus.empty())
+      return {{base_.cluster.ranks(),
+               base_.cluster.ranks_per_node.equal() ? base_.cluster.nodes : 1,
+               {}}};
     std::vector<PlannedSize> sizes;
     for (const int gpus : request_.gpus) sizes.push_back(of(gpus));
     return sizes;
@@ -89,8 +87,9 @@ class Sizes {
             fmt::format("{}, as nodes of {}: {}", written, std::min(gpus, each), problem.what()));
       }
     };
-    if (gpus >= each && makes({nodes})) return {gpus, {nodes}};
-    if (makes({nodes, ranks})) return {gpus, {nodes, ranks}};
+    const int count = std::max(1, gpus / each);
+    if (gpus >= each && makes({nodes})) return {gpus, count, {nodes}};
+    if (makes({nodes, ranks})) return {gpus, count, {nodes, ranks}};
     throw InputError(
         fmt::format("{}: the cluster of {} cannot be made so large", written, request_.file));
   }
@@ -98,59 +97,6 @@ class Sizes {
   const PlanRequest& request_;
   const Scenario& base_;
 };
-
-/// Might blocks be activation checkpoints, and are none so far?
-bool may_checkpoint(const PlanRequest& request, const Scenario& base, const Setting& full) {
-  if (is_said(request.set, full.key)) return false;
-  for (const Layer& layer : base.workload.layers)
-    for (const Kernel& kernel : layer.backward)
-      if (kernel.recomputed == 1) return false;
-  try {
-    read_scenario(request.file, joined(request.set, {full}));
-    return true;
-  } catch (const InputError&) {  // the model has no such blocks
-    return false;
-  }
-}
-
-std::vector<PlannedWay> ways_of(const PlanRequest& request, const Scenario& base) {
-  std::vector<Strategy> strategies = request.strategies;
-  const bool is_set = is_said(request.set, "training.strategy");
-  if (is_set && !strategies.empty())
-    throw InputError("--strategies says which are tried: leave training.strategy out of --set");
-  if (is_set)
-    strategies = {base.training.strategy};
-  else if (strategies.empty())
-    strategies = {Strategy::bucketed, Strategy::fsdp};
-  std::vector<PlannedWay> ways;
-  for (const Strategy strategy : strategies) {
-    const std::string name(name_of(strategy));
-    Training training = base.training;
-    training.strategy = strategy;
-    PlannedWay way{strategy, {}, short_strategy_label(training)};
-    if (!is_set) way.settings.emplace_back("training.strategy", name, "--strategies " + name);
-    if (strategy != Strategy::fsdp || is_said(request.set, "training.reshard_after_forward")) {
-      ways.push_back(std::move(way));
-      continue;
-    }
-    for (const auto& [value, more] :
-         {std::pair("auto", std::string_view()), std::pair("false", no_reshard)}) {
-      PlannedWay& made = ways.emplace_back(way);
-      made.settings.emplace_back("training.reshard_after_forward", value);
-      made.name += more;
-    }
-  }
-  const Setting full{"workload.activation_checkpointing", "full"};
-  if (!may_checkpoint(request, base, full)) return ways;
-  std::vector<PlannedWay> all;
-  for (const PlannedWay& way : ways) {
-    all.push_back(way);
-    PlannedWay& made = all.emplace_back(way);
-    made.settings.push_back(full);
-    made.name += checkpoints;
-  }
-  return all;
-}
 
 /// Is it known what all of a step takes, and what the device has?
 bool knows_memory(const Scenario& scenario) {
@@ -298,6 +244,10 @@ void try_candidate(const PlanRequest& request, const PlannedWay& way, PlanCandid
     tried.take(memory);
     if (candidate.is_simulated())
       tried.take(priced, predict(priced.model.costs, scenario.training, planned), memory);
+    if (candidate.is_simulated() && way.strategy == Strategy::fsdp) {
+      candidate.sharding = scenario.training;
+      candidate.code = fully_shard_code(scenario);
+    }
     found = tried.found();
   } catch (const InputError& problem) {
     refuse(problem.what());
@@ -309,16 +259,18 @@ void try_candidate(const PlanRequest& request, const PlannedWay& way, PlanCandid
   candidate.figures = whole_record(found.add(fields::chosen_settings, std::move(chosen)));
 }
 
-/// One strategy on one number of GPUs, with growing batches.
+/// One way on one number of GPUs, with growing batches.
 std::vector<PlanCandidate> try_batches(const PlanRequest& request, const TrainingPlan& plan,
                                        const Batches& batches, std::size_t size, std::size_t way) {
   std::vector<PlanCandidate> tried;
+  const std::optional<Settings> chosen = settings_at(plan.ways[way], plan.sizes[size]);
+  if (!chosen) return tried;
   for (const int batch : batches.sizes) {
     PlanCandidate& candidate = tried.emplace_back();
     candidate.size = size;
     candidate.way = way;
     candidate.batch = batch;
-    candidate.settings = joined(plan.sizes[size].settings, plan.ways[way].settings);
+    candidate.settings = joined(plan.sizes[size].settings, *chosen);
     if (!batches.as_read) {
       const std::string text = fmt::format("{}", batch);
       candidate.settings.emplace_back("workload.batch", text, "--batches " + text);
@@ -330,6 +282,66 @@ std::vector<PlanCandidate> try_batches(const PlanRequest& request, const Trainin
   }
   return tried;
 }
+
+/// Candidates of each size and way, in the order of plan.sizes and, within, of plan.ways.
+class Chains {
+ public:
+  Chains(const PlanRequest& request, const TrainingPlan& plan, const Batches& batches,
+         const std::function<void(double)>& watch)
+      : request_(request),
+        plan_(plan),
+        batches_(batches),
+        watch_(watch),
+        tried_(plan.sizes.size() * plan.ways.size()) {
+    try_all([](const PlannedWay& way) { return !way.between; });
+    try_all([](const PlannedWay& way) { return way.between.has_value(); });
+  }
+
+  std::vector<std::vector<PlanCandidate>>& all() { return tried_; }
+
+ private:
+  /// All ways of a kind.
+  template <typename Kind>
+  void try_all(Kind&& is_kind) {
+    std::vector<std::size_t> chains;
+    for (std::size_t chain = 0; chain < tried_.size(); ++chain)
+      if (is_kind(plan_.ways[way_of(chain)])) chains.push_back(chain);
+    parallel_for(chains.size(), allowed_cores(), [&](int, std::size_t i) {
+      const std::size_t chain = chains[i];
+      tried_[chain] =
+          try_batches(request_, plan_, batches_at(chain), size_of(chain), way_of(chain));
+      const std::lock_guard lock(guard_);
+      if (watch_) watch_(static_cast<double>(++done_) / static_cast<double>(tried_.size()));
+    });
+  }
+
+  /// Of a way between two others: the batches that the one with more memory left has alone.
+  Batches batches_at(std::size_t chain) const {
+    const auto& between = plan_.ways[way_of(chain)].between;
+    if (!between) return batches_;
+    const std::size_t first = size_of(chain) * plan_.ways.size();
+    const auto fits = [&](std::size_t way, int batch) {
+      return std::ranges::any_of(tried_[first + way], [&](const PlanCandidate& each) {
+        return each.batch == batch && each.verdict == Verdict::fits;
+      });
+    };
+    Batches left{.grow = batches_.grow, .as_read = batches_.as_read};
+    for (const int batch : batches_.sizes)
+      if (fits(between->more, batch) && !fits(between->less, batch)) left.sizes.push_back(batch);
+    return left;
+  }
+
+  std::size_t size_of(std::size_t chain) const { return chain / plan_.ways.size(); }
+  std::size_t way_of(std::size_t chain) const { return chain % plan_.ways.size(); }
+
+  const PlanRequest& request_;
+  const TrainingPlan& plan_;
+  const Batches& batches_;
+  const std::function<void(double)>& watch_;
+  std::vector<std::vector<PlanCandidate>> tried_;
+  std::mutex guard_;
+  std::size_t done_ = 0;
+};
 
 /// The simulated ones, the quickest first; then those that are too large, then the refused ones.
 void sort_candidates(std::vector<PlanCandidate>& candidates) {
@@ -423,25 +435,18 @@ TrainingPlan make_plan(const PlanRequest& request, const std::function<void(doub
   TrainingPlan plan;
   plan.rate = planned_rate_of(base);
   plan.sizes = Sizes(request, base).all();
-  plan.ways = ways_of(request, base);
+  plan.ways = ways_of(request, base, plan.sizes);
   const Batches batches = batches_of(request, base);
   const auto largest = std::ranges::max_element(plan.sizes, {}, &PlannedSize::ranks);
   plan.scenario = read_scenario(request.file, joined(request.set, largest->settings));
   plan.knowledge = knowledge_of(plan.scenario, price_calibrated(plan.scenario, request.laws_only));
 
-  const std::size_t chains = plan.sizes.size() * plan.ways.size();
-  std::vector<std::vector<PlanCandidate>> tried(chains);
-  std::mutex guard;
-  std::size_t done = 0;
-  parallel_for(chains, allowed_cores(), [&](int, std::size_t chain) {
-    const std::size_t size = chain / plan.ways.size(), way = chain % plan.ways.size();
-    tried[chain] = try_batches(request, plan, batches, size, way);
-    const std::lock_guard lock(guard);
-    if (watch) watch(static_cast<double>(++done) / static_cast<double>(chains));
-  });
-  for (std::vector<PlanCandidate>& chain : tried) {
+  Chains chains(request, plan, batches, watch);
+  for (std::vector<PlanCandidate>& chain : chains.all()) {
+    if (chain.empty()) continue;
     const PlanCandidate& last = chain.back();
-    if (batches.grow && last.verdict == Verdict::fits) plan.batches_end = last.batch;
+    if (batches.grow && !plan.ways[last.way].between && last.verdict == Verdict::fits)
+      plan.batches_end = last.batch;
     std::ranges::move(chain, std::back_inserter(plan.candidates));
   }
   sort_candidates(plan.candidates);

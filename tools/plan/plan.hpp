@@ -3,12 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "model/base/quantity.hpp"
 #include "model/parallel/strategy.hpp"
+#include "model/parallel/training.hpp"
 #include "model/scenario/scenario.hpp"
 #include "scenarios/reader/text/settings.hpp"
 #include "tools/report/records/record.hpp"
@@ -30,6 +31,7 @@ struct PlanRequest {
 /// A number of GPUs, as nodes.
 struct PlannedSize {
   int ranks = 1;
+  int nodes = 1;                  ///< of as many ranks each; 1 where they differ
   std::vector<Setting> settings;  ///< that make the scenario's cluster so large
 };
 
@@ -37,14 +39,16 @@ struct PlannedSize {
 struct PlannedWay {
   Strategy strategy = Strategy::bucketed;
   std::vector<Setting> settings;
-  std::string name;  ///< for a narrow table: "fsdp, no reshard"
+  std::string name;         ///< for a narrow table: "fsdp, no reshard"
+  bool replicates = false;  ///< a replica of the shards on each node: of sizes of several nodes
+
+  /// Ways that are like this one but for its checkpoints, by index: this one is tried with batches
+  /// that do not fit `less` and fit `more`.
+  struct Between {
+    std::size_t less = 0, more = 0;
+  };
+  std::optional<Between> between{};
 };
-
-/// Ends the name of `fsdp` whose units stay gathered between the passes.
-inline constexpr std::string_view no_reshard = ", no reshard";
-
-/// Ends the name of a way in which each block is an activation checkpoint.
-inline constexpr std::string_view checkpoints = ", AC";
 
 /// What became of a candidate.
 enum class Verdict : std::uint8_t {
@@ -65,6 +69,8 @@ struct PlanCandidate {
   double device_seconds = 0;  ///< of all devices, for one of these
   Record figures{};           ///< columns of candidate_columns()
   std::string error{};        ///< why it is refused
+  FsdpSettings sharding{};    ///< of fsdp, simulated
+  std::string code{};         ///< of the same: the Python that wraps the model so
   /// In what it is another than the measured rows that its costs were fitted to.
   std::vector<OtherThanMeasured> others{};
 
@@ -89,10 +95,10 @@ struct TrainingPlan {
   std::vector<std::size_t> cheapest() const;
 };
 
-/// Tries every strategy, of a transformer of the catalogue with and without activation checkpoints,
-/// on every number of GPUs, with growing batches: unless they are given, up to
-/// the first that takes more memory than the device has. A step that is known to take more is not
-/// simulated. `watch` hears which part of the work is done, from 0 to 1, by one thread at a time.
+/// Tries every way to train (ways.hpp) on every number of GPUs, with growing batches: unless they
+/// are given, up to the first that takes more memory than the device has. A step that is known to
+/// take more is not simulated. `watch` hears which part of the work is done, from 0 to 1, by one
+/// thread at a time.
 /// Throws InputError for what cannot be made: a number of GPUs that are no whole nodes and no part
 /// of one, a batch of a model that was measured or described with another, a scenario that is
 /// refused at one of the sizes, or under all strategies.

@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "model/parallel/memory/peak_memory.hpp"
+#include "tools/plan/ways.hpp"
 #include "tools/report/records/plan_fields.hpp"
 #include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/best.hpp"
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/results.hpp"
+#include "tools/report/reports/said_notes.hpp"
 #include "tools/study/names.hpp"
 
 namespace ddpsim {
@@ -114,82 +117,107 @@ std::string price_of_plan_text(const TrainingPlan& plan) {
                      price->per_hour);
 }
 
-/// Those of one way on one number of GPUs, the smallest batch first.
+/// Those of one way, the smallest number of GPUs first and, of one number, the smallest batch.
 using Group = std::vector<const PlanCandidate*>;
 
-Group group_of(const TrainingPlan& plan, std::size_t size, std::size_t way) {
+Group group_of(const TrainingPlan& plan, std::size_t way) {
   Group group;
   for (const PlanCandidate& candidate : plan.candidates)
-    if (candidate.size == size && candidate.way == way) group.push_back(&candidate);
-  std::ranges::stable_sort(group, {}, &PlanCandidate::batch);
+    if (candidate.way == way) group.push_back(&candidate);
+  std::ranges::stable_sort(group, {}, [&](const PlanCandidate* each) {
+    return std::pair(plan.sizes[each->size].ranks, each->batch);
+  });
   return group;
 }
 
-/// "batch 8 takes 92.1 GiB"
-std::string memory_need(const PlanCandidate& candidate) {
-  const std::string takes = fmt::format("takes {}", to_string(candidate.peak));
-  return candidate.batch > 0 ? fmt::format("batch {} {}", candidate.batch, takes) : takes;
+/// "batch 8 takes 85.4 GiB on 64 GPUs": of the smallest batch that does not fit on the largest
+/// number of GPUs where one does not, which is where it takes the least; "" where all fit.
+std::string memory_need(const TrainingPlan& plan, const Group& group) {
+  const PlanCandidate* unfit = nullptr;
+  bool is_alike = true;
+  for (const PlanCandidate* each : group) {
+    if (each->verdict != Verdict::too_large) continue;
+    if (unfit != nullptr && unfit->size == each->size) continue;
+    is_alike = is_alike && (unfit == nullptr || (unfit->batch == each->batch &&
+                                                 to_string(unfit->peak) == to_string(each->peak)));
+    unfit = each;
+  }
+  if (unfit == nullptr) return "";
+  const std::string takes =
+      fmt::format("takes {}{}", to_string(unfit->peak),
+                  is_alike ? "" : fmt::format(" on {} GPUs", plan.sizes[unfit->size].ranks));
+  return unfit->batch > 0 ? fmt::format("batch {} {}", unfit->batch, takes) : takes;
+}
+
+const PlanCandidate* best_of(const Group& group) {
+  const PlanCandidate* best = nullptr;
+  for (const PlanCandidate* each : group)
+    if (each->is_simulated() && (best == nullptr || each->rate > best->rate)) best = each;
+  return best;
 }
 
 /// Why there is no more of a group among the first `shown` candidates.
 std::string why_no_more(const TrainingPlan& plan, const Group& group, std::size_t shown) {
   std::vector<std::string> reasons;
-  const PlanCandidate* best = nullptr;
-  const PlanCandidate* unfit = nullptr;
-  for (const PlanCandidate* each : group) {
-    if (each->verdict == Verdict::refused) reasons.push_back("refused: " + each->error);
-    if (each->verdict == Verdict::too_large && unfit == nullptr) unfit = each;
-    if (each->is_simulated() && (best == nullptr || each->rate > best->rate)) best = each;
-  }
-  if (unfit != nullptr) reasons.insert(reasons.begin(), memory_need(*unfit));
-  if (best != nullptr && shown > 0) {
-    const double last = plan.candidates[shown - 1].rate;
-    const bool is_shown = best < plan.candidates.data() + shown;
-    if (!is_shown)
-      reasons.push_back(fmt::format("at best {:.1f} % slower than the last above",
-                                    100 * (1 - best->rate / last)));
-  }
+  if (std::string need = memory_need(plan, group); !need.empty())
+    reasons.push_back(std::move(need));
+  for (const PlanCandidate* each : group)
+    if (each->verdict == Verdict::refused) add_each_once(reasons, {"refused: " + each->error});
+  const PlanCandidate* best = best_of(group);
+  if (best != nullptr && shown > 0 && best >= plan.candidates.data() + shown)
+    reasons.push_back(fmt::format("at best {:.1f} % slower",
+                                  100 * (1 - best->rate / plan.candidates[shown - 1].rate)));
   return fmt::format("{}", fmt::join(reasons, "; "));
 }
 
+/// "2", or "2, from 32 GPUs 4": the largest batch that fits; "-" where none does. Of a way that is
+/// tried with some batches alone, none of which fit, nothing is said.
+std::string largest_batches(const TrainingPlan& plan, const Group& group) {
+  std::map<int, int> largest;  // [number of GPUs]
+  for (const PlanCandidate* each : group) {
+    int& batch = largest[plan.sizes[each->size].ranks];
+    if (each->verdict == Verdict::fits) batch = std::max(batch, each->batch);
+  }
+  std::string text;
+  int before = -1;
+  for (const auto& [ranks, batch] : largest) {
+    const bool is_left_out = plan.ways[group.front()->way].between && batch == 0;
+    if (batch == before || is_left_out) continue;
+    const std::string shown = batch > 0 ? fmt::format("{}", batch) : "-";
+    text += text.empty() ? shown : fmt::format(", from {} GPUs {}", ranks, shown);
+    before = batch;
+  }
+  return text.empty() ? "-" : text;
+}
+
 Table reasons_table(const TrainingPlan& plan, std::size_t shown) {
-  Table table{{fields::planned_way, fields::gpus.with(Importance::most), fields::largest_batch}};
-  if (const Field* rate = rate_field_of(plan))
+  Table table{{fields::planned_way, fields::largest_batch}};
+  if (const Field* rate = rate_field_of(plan)) {
     table.columns.push_back(
-        rate->labelled(plan.rate == PlannedRate::tokens ? "best tokens/s" : "best samples/s"));
+        rate->labelled(plan.rate == PlannedRate::tokens ? "best tokens/s" : "best samples/s")
+            .with(Importance::most));
+    if (plan.sizes.size() > 1)
+      table.columns.push_back(fields::gpus.labelled("on GPUs").with(Importance::little));
+  }
   table.columns.push_back(fields::fell_out);
-  for (std::size_t way = 0; way < plan.ways.size(); ++way)
-    for (std::size_t size = 0; size < plan.sizes.size(); ++size) {
-      const Group group = group_of(plan, size, way);
-      Record row;
-      row.add(fields::planned_way, plan.ways[way].name).add(fields::gpus, plan.sizes[size].ranks);
-      const PlanCandidate* best = nullptr;
-      int largest = 0;
-      for (const PlanCandidate* each : group) {
-        if (!each->is_simulated()) continue;
-        if (each->verdict == Verdict::fits) largest = std::max(largest, each->batch);
-        if (best == nullptr || each->rate > best->rate) best = each;
-      }
-      row.add(fields::largest_batch, largest > 0 ? FieldValue(largest) : FieldValue());
-      if (const Field* rate = rate_field_of(plan); rate != nullptr && best != nullptr)
-        row.add(*rate, best->rate);
-      table.add(row.add(fields::fell_out, why_no_more(plan, group, shown)));
+  std::vector<std::string> names;
+  for (std::size_t way = 0; way < plan.ways.size(); ++way) {
+    const Group group = group_of(plan, way);
+    if (group.empty()) continue;
+    names.push_back(plan.ways[way].name);
+    Record row;
+    row.add(fields::planned_way, plan.ways[way].name);
+    const std::string batches = largest_batches(plan, group);
+    row.add(fields::largest_batch, batches == "-" ? FieldValue() : FieldValue(batches));
+    if (const PlanCandidate* best = best_of(group); best != nullptr) {
+      if (const Field* rate = rate_field_of(plan)) row.add(*rate, best->rate);
+      row.add(fields::gpus, plan.sizes[best->size].ranks);
     }
+    table.add(row.add(fields::fell_out, why_no_more(plan, group, shown)));
+  }
   drop_if_empty(table, table.index_of(fields::largest_batch));
   if (const Field* rate = rate_field_of(plan)) drop_if_empty(table, table.index_of(*rate));
-  const auto any_is = [&](std::string_view what) {
-    return std::ranges::any_of(
-        plan.ways, [&](const PlannedWay& way) { return way.name.find(what) != std::string::npos; });
-  };
-  if (any_is(no_reshard))
-    table.notes =
-        "no reshard: training.reshard_after_forward: false, so that units stay gathered between "
-        "the passes";
-  if (any_is(checkpoints))
-    table.notes += std::string(table.notes.empty() ? "" : "; ") +
-                   "AC: workload.activation_checkpointing: full, so that blocks keep their input "
-                   "alone and run "
-                   "forward again";
+  table.notes = ends_explained(names);
   return table;
 }
 
@@ -242,18 +270,34 @@ std::string candidate_text(const TrainingPlan& plan, const PlanCandidate& candid
                      candidate.batch > 0 ? fmt::format(", batch {}", candidate.batch) : "");
 }
 
+/// The keys of the quickest and of the cheapest, and how to wrap the model, where fsdp is the
+/// strategy.
 std::string snippets_text(const TrainingPlan& plan) {
   if (plan.simulated() == 0) return "";
-  const auto lines = [&](const char* which, std::size_t index) {
-    const PlanCandidate& candidate = plan.candidates[index];
-    return fmt::format("# the {}: {}\n{}", which, candidate_text(plan, candidate),
-                       snippet_of(candidate));
+  struct Named {
+    const PlanCandidate& candidate;
+    const char* which;
   };
+  std::vector<Named> chosen;
   const std::size_t cheapest = plan.cheapest().front();
-  std::string text = "keys for the scenario, beside those that it has:\n\n";
-  if (cheapest == 0)
-    return text + lines(plan.sizes.size() > 1 ? "quickest and cheapest" : "quickest", 0);
-  return text + lines("quickest", 0) + "\n" + lines("cheapest", cheapest);
+  chosen.push_back({plan.candidates.front(),
+                    cheapest == 0 && plan.sizes.size() > 1 ? "quickest and cheapest" : "quickest"});
+  if (cheapest != 0) chosen.push_back({plan.candidates[cheapest], "cheapest"});
+  std::string text = "keys for the scenario, beside those that it has:\n";
+  for (const auto& [candidate, which] : chosen)
+    text += fmt::format("\n# the {}: {}\n{}", which, candidate_text(plan, candidate),
+                        snippet_of(candidate));
+  const bool is_same = chosen.front().candidate.code == chosen.back().candidate.code;
+  bool is_introduced = false;
+  for (const auto& [candidate, which] : chosen) {
+    if (candidate.code.empty() || (is_introduced && is_same)) continue;
+    if (!is_introduced)
+      text += "\nPython for the model, before the optimizer is made of its parameters:\n";
+    is_introduced = true;
+    text += fmt::format("\n# the {}{}\n{}", which,
+                        is_same && chosen.size() > 1 ? ", and the cheapest" : "", candidate.code);
+  }
+  return text;
 }
 
 /// How far off steps of the largest size were, if some of those simulated have a band; and which
@@ -318,7 +362,8 @@ Page plan_page(const TrainingPlan& plan, std::size_t most) {
     page.add(std::move(table));
   }
   Table reasons = reasons_table(plan, shown);
-  reasons.title = "of each strategy and number of GPUs: what fits, and why no more is above";
+  reasons.title =
+      "of each way to train: what fits, and why no more is above; slower: than the last above";
   page.add(std::move(reasons));
   page.add(Paragraph{counts_text(plan)});
   page.add(Paragraph{shown > 0 ? accuracy_of_plan(plan) : ""});

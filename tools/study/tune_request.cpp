@@ -25,17 +25,26 @@ double joint_spread(const std::vector<Measured>& measured) {
   return low > 0 && median > 0 ? std::max({high / median, median / low, 1.0}) - 1 : 0;
 }
 
-}  // namespace
-
-TuneOptions tune_options(const TuneRequest& request, const Scenario& scenario) {
-  TuneOptions options;
+Objective objective_of(const TuneRequest& request) {
   const auto objective =
       std::find_if(all_objectives.begin(), all_objectives.end(),
                    [&](Objective each) { return name_of(each) == request.objective; });
   if (objective == all_objectives.end())
     throw InputError(
         fmt::format("--objective {}: expected step, exposed or memory", request.objective));
-  options.objective = *objective;
+  return *objective;
+}
+
+int threads_of(const TuneRequest& request) {
+  return request.threads.empty() ? allowed_cores()
+                                 : count_of("--threads", request.threads, 1, 1024);
+}
+
+}  // namespace
+
+TuneOptions tune_options(const TuneRequest& request, const Scenario& scenario) {
+  TuneOptions options;
+  options.objective = objective_of(request);
   options.within = share_of("--within", request.within);
   options.noise = share_of("--noise", request.noise);
   if (!request.largest_bucket.empty())
@@ -52,9 +61,24 @@ TuneOptions tune_options(const TuneRequest& request, const Scenario& scenario) {
     options.link_uncertainty = joint_spread(scenario.cluster.calibration->all_reduce);
     options.compute_uncertainty = joint_spread(scenario.cluster.calibration->tasks);
   }
-  options.threads =
-      request.threads.empty() ? allowed_cores() : count_of("--threads", request.threads, 1, 1024);
+  options.threads = threads_of(request);
   return options;
+}
+
+ShardOptions shard_options(const TuneRequest& request) {
+  const auto check_not = [](const char* flag, const std::string& given) {
+    if (!given.empty())
+      throw InputError(fmt::format(
+          "{} {}: is of buckets, and training.strategy is fsdp, which has units: leave it out",
+          flag, given));
+  };
+  check_not("--largest-bucket", request.largest_bucket);
+  check_not("--uncertainty", request.uncertainty);
+  return {.least_memory = objective_of(request) == Objective::memory,
+          .within = share_of("--within", request.within),
+          .noise = share_of("--noise", request.noise),
+          .threads = threads_of(request),
+          .progress = {}};
 }
 
 }  // namespace ddpsim

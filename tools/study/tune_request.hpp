@@ -3,6 +3,7 @@
 #include <string>
 
 #include "model/scenario/scenario.hpp"
+#include "sim/tune/shards.hpp"
 #include "sim/tune/tune.hpp"
 
 namespace ddpsim {
@@ -19,5 +20,8 @@ struct TuneRequest {
 
 /// Throws InputError, which names the flag of `ddpsim tune`.
 TuneOptions tune_options(const TuneRequest& request, const Scenario& scenario);
+
+/// The same of a sharded step, which has no buckets to bound and no errors to allow for.
+ShardOptions shard_options(const TuneRequest& request);
 
 }  // namespace ddpsim

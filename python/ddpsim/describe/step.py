@@ -1,11 +1,12 @@
 """describe(): from a model, a batch and a loss to the description of a training step."""
 import contextlib
+import json
 from dataclasses import replace
 
 import torch
 
 from .. import _user_step
-from . import collectives
+from . import collectives, sharded
 from .capture import Capture, said_by_model
 from .cuda import what_a_device_does
 from .errors import DescribeError
@@ -50,6 +51,9 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     ranks: of how many ranks a model sees itself as one, where it asks torch.distributed: what it
     sends itself (synchronised batch norms, losses that gather) is written down.
 
+    A model that fully_shard wraps is described as it was before, and the keys of a scenario's
+    `training` that shard it so are the description's `training`.
+
     The model is not changed. Raises DescribeError, whose text is one line.
     """
     check_release(release)
@@ -57,6 +61,13 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     notes = []
     compiled = compiled_parts(model, loss)
     model, batch = unwrapped(model, notes), batch_on_meta(batch)
+    training = {}
+    if sharded.is_sharded(model):
+        training, said = sharded.training_of(model)
+        notes += [f'fully_shard wraps the model: write `training: {flow(training)}`', *said]
+        if autocast is None and (autocast := autocast_of(training)):
+            notes.append('its passes are described under autocast to the type of parameters')
+        model = sharded.plain(model)
     model = model_on_meta(model)
     batch = without_padding(model, batch, notes)
     value_of = loss_function(loss, notes)
@@ -102,7 +113,24 @@ def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attentio
     workload = assembled(model, batch, capture, optimizer, fused, notes, source)
     workload.clip_gradients = bool(clip_gradients)
     workload.release = release if device == 'cuda' else None
+    workload.training = training
     return workload
+
+
+def autocast_of(training):
+    """Of a model that fully_shard casts to 16 bits: its description's passes are autocast's, which
+    is what a scenario takes for those of mixed precision."""
+    given = training.get('mp_policy', {}).get('param_dtype')
+    return autocast_type(given) if given in ('bf16', 'fp16') else None
+
+
+def flow(value):
+    """Keys and values as YAML in one line."""
+    if isinstance(value, dict):
+        return '{' + ', '.join(f'{key}: {flow(each)}' for key, each in value.items()) + '}'
+    if isinstance(value, list):
+        return '[' + ', '.join(json.dumps(each) for each in value) + ']'
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def autocast_type(given):

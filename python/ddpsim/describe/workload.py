@@ -61,6 +61,7 @@ class Workload:
     release: Optional[str] = None  # of PyTorch, whose choices are meant
     notes: list = field(default_factory=list)
     partial: list = field(default_factory=list)
+    training: dict = field(default_factory=dict)  # of a wrapped model: keys for a scenario
 
     @property
     def forward(self):

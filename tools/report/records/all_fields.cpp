@@ -9,6 +9,7 @@
 #include "tools/report/records/plan_fields.hpp"
 #include "tools/report/records/schedule_fields.hpp"
 #include "tools/report/records/score_fields.hpp"
+#include "tools/report/records/shard_fields.hpp"
 #include "tools/report/records/steps_fields.hpp"
 #include "tools/report/records/sweep_fields.hpp"
 #include "tools/report/records/throughput_fields.hpp"
@@ -31,7 +32,7 @@ const std::vector<FieldGroup>& all_fields() {
       {"score", fields::of_score},       {"validate", fields::of_validate},
       {"schedule", fields::of_schedule}, {"collectives", fields::of_collectives},
       {"hooks-log", fields::of_hooks},   {"doctor", fields::of_doctor},
-      {"units", fields::of_unit}};
+      {"units", fields::of_unit},        {"shards", fields::of_shards}};
   return groups;
 }
 

@@ -53,7 +53,8 @@ inline constexpr Field planned_way =
 inline constexpr Field band_in_words =
     text_field("band", "band ms", "The band around the step, in ms.").only_for(Audience::people);
 inline constexpr Field largest_batch =
-    count_field("largest_batch", "fits to batch", "The largest batch tried that fits.")
+    text_field("largest_batch", "fits to batch",
+               "The largest batch tried that fits, from the smallest number of GPUs on.")
         .with(most)
         .only_for(Audience::people);
 inline constexpr Field fell_out =

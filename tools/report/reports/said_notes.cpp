@@ -11,6 +11,7 @@
 #include "tools/report/reports/idle_links.hpp"
 #include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/run_report.hpp"
+#include "tools/report/reports/shard_report.hpp"
 #include "tools/report/reports/shared_update.hpp"
 #include "tools/report/reports/tune_report.hpp"
 #include "tools/study/carried_fit.hpp"
@@ -181,6 +182,18 @@ std::vector<std::string> tune_notes(const Scenario& scenario, const CalibratedMo
   add_each_once(
       notes, far_row_notes(scenario, priced, knowledge_of(scenario, priced), {Strategy::bucketed}));
   add_each_once(notes, unfit_notes(scenario, tuning, file, set));
+  return notes;
+}
+
+std::vector<std::string> shard_notes(const Scenario& scenario, const CalibratedModel& priced,
+                                     const ShardTuning& tuning, const std::string& file,
+                                     const std::vector<Setting>& set) {
+  std::vector<std::string> notes = scenario_notes(scenario, file, set);
+  add_each_once(notes, fit_notes(priced));
+  add_each_once(notes,
+                far_row_notes(scenario, priced, knowledge_of(scenario, priced), {Strategy::fsdp}));
+  if (std::string unfit = no_sharding_fits(scenario, tuning); !unfit.empty())
+    add_each_once(notes, {std::move(unfit)});
   return notes;
 }
 

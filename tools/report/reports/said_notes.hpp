@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "scenarios/reader/text/settings.hpp"
+#include "sim/tune/shards.hpp"
 #include "sim/tune/tune.hpp"
 #include "tools/study/comparison.hpp"
 
@@ -47,6 +48,11 @@ std::vector<std::string> take_as_tuned(Training& training);
 std::vector<std::string> tune_notes(const Scenario& scenario, const CalibratedModel& priced,
                                     const Tuning& tuning, const std::string& file,
                                     const std::vector<Setting>& set);
+
+/// The same of a sharded step, and that no sharding fits, where none does.
+std::vector<std::string> shard_notes(const Scenario& scenario, const CalibratedModel& priced,
+                                     const ShardTuning& tuning, const std::string& file,
+                                     const std::vector<Setting>& set);
 
 /// Adds those of `more` that are not among `notes`.
 void add_each_once(std::vector<std::string>& notes, std::vector<std::string> more);
