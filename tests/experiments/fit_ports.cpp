@@ -52,7 +52,7 @@ std::vector<double> ratios(const Sweep& sweep, const PortConstants& constants) {
   const PortLaw law(sweep.cluster, constants);
   std::vector<double> ratios;
   for (const sweeps::Point& point : sweep.points) {
-    const double time = in_us(law.chosen(Collective::all_reduce, point.size).time());
+    const double time = in_us(law.chosen(sweep.collective, point.size).time());
     ratios.push_back(std::max(time, sweep.at_least_us()) / point.time_us);
   }
   return ratios;
@@ -62,7 +62,7 @@ std::vector<double> ratios_of_nccl(const Sweep& sweep) {
   const NcclLaw law(nccl_system(sweep.cluster));
   std::vector<double> ratios;
   for (const sweeps::Point& point : sweep.points) {
-    const double time = in_us(law.choose(Collective::all_reduce, point.size).time);
+    const double time = in_us(law.choose(sweep.collective, point.size).time);
     ratios.push_back(std::max(time, sweep.at_least_us()) / point.time_us);
   }
   return ratios;
@@ -148,7 +148,7 @@ void print_rows(const Sweep& sweep) {
   std::printf("%s\n%12s %12s %12s %7s  %s\n", sweep.file.c_str(), "bytes", "measured us", "law us",
               "error", "chosen, bound by; all others in us");
   for (const sweeps::Point& point : sweep.points) {
-    const PortLaw::Price found = law.chosen(Collective::all_reduce, point.size);
+    const PortLaw::Price found = law.chosen(sweep.collective, point.size);
     const double time = std::max(in_us(found.time()), sweep.at_least_us());
     std::printf("%12lld %12.1f %12.1f %+5.0f %%  %s %s, %s;",
                 static_cast<long long>(point.size.count), point.time_us, time,
@@ -156,7 +156,7 @@ void print_rows(const Sweep& sweep) {
                 name_of(*found.choice.protocol).data(), name_of(found.choice.bound).data());
     for (const NcclAlgorithm algorithm : all_nccl_algorithms)
       for (const NcclProtocol protocol : all_nccl_protocols)
-        if (const auto other = law.price(Collective::all_reduce, algorithm, protocol, point.size))
+        if (const auto other = law.price(sweep.collective, algorithm, protocol, point.size))
           std::printf(" %s %s %.0f", name_of(algorithm).data(), name_of(protocol).data(),
                       in_us(other->time()));
     std::printf("\n");
@@ -193,6 +193,7 @@ int main_of(int count, char** words) {
   }
   if (mode == "--rows") {
     for (const Sweep& sweep : sweeps) print_rows(sweep);
+    for (const Sweep& sweep : sweeps::shard_sweeps(words[1])) print_rows(sweep);
     return 0;
   }
   PortConstants values = fitted_ports();

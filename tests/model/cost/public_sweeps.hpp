@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "model/cluster/cluster.hpp"
+#include "model/cost/nccl_law.hpp"
 
-/// Public all-reduce sweeps, and the clusters they ran on by their data sheets alone. Each file's
-/// header names the machine and where the figures are from.
+/// Public sweeps of collectives, and the clusters they ran on by their data sheets alone. Each
+/// file's header names the machine and where the figures are from.
 namespace ddpsim::sweeps {
 
 struct Point {
@@ -26,6 +27,7 @@ struct Sweep {
   int gpus_per_process = 1;
   /// What no data sheet says slows it: not fitted, and counted apart.
   bool outside = false;
+  Collective collective = Collective::all_reduce;
 
   /// nccl-tests enqueues for one GPU after another, 4.9 us each (the two logs of one A100 host,
   /// tests/data/nccl-tests, with one process and with eight).
@@ -87,7 +89,7 @@ inline std::vector<Point> points_of(const std::string& file) {
   return points;
 }
 
-/// `folder`: tests/data.
+/// All-reduces. `folder`: tests/data.
 inline std::vector<Sweep> all_sweeps(const std::string& folder) {
   const auto ring = NcclAlgorithm::ring;
   const Cluster v100 = node(70, 8, LinkKind::nvlink, 150, false),
@@ -180,6 +182,98 @@ inline std::vector<Sweep> all_sweeps(const std::string& folder) {
     };
     if (sweep.source == "deepops v100") drop(0, 32 * MiB.count - 1);
     if (sweep.source == "dgx-2h") drop(256 * KiB.count, 512 * KiB.count);
+  }
+  return sweeps;
+}
+
+/// All-gathers and reduce-scatters; sizes are of the whole array. `folder`: tests/data.
+inline std::vector<Sweep> shard_sweeps(const std::string& folder) {
+  constexpr auto gathers = Collective::all_gather, scatters = Collective::reduce_scatter;
+  const Cluster h100 = node(90, 8, LinkKind::nvlink, 450),
+                b200 = node(100, 8, LinkKind::nvlink, 900);
+  const auto lone = [](int capability, double gigabytes) {
+    return nodes(2, node(capability, 1, LinkKind::nvlink, 450), 1, gigabytes);
+  };
+  // Four GPUs of a tray, each with two ports of 400 Gbit/s.
+  const Cluster trays = nodes(2, node(103, 4, LinkKind::nvlink, 900), 8, 50);
+  const std::string gather = "collectives/allgather_", scatter = "collectives/reducescatter_";
+  std::vector<Sweep> sweeps{
+      // One process drives all GPUs: up to 8 MiB all its collectives, all-reduces of NVLS too, take
+      // 43 to 50 us.
+      {gather + "8x_h100_nvswitch_bf16", "h100 bf16", h100, {}, 8, false, gathers},
+      {scatter + "8x_h100_nvswitch_bf16", "h100 bf16", h100, {}, 8, false, scatters},
+      {gather + "8x_h100_kernels", "megatron 5596", h100, {}, 1, false, gathers},
+      {scatter + "8x_h100_kernels", "megatron 5596", h100, {}, 1, false, scatters},
+      {gather + "2x_b200_nvlink",
+       "dranet b200",
+       node(100, 2, LinkKind::nvlink, 900),
+       {},
+       1,
+       false,
+       gathers},
+      {gather + "8x_b200_torch", "triton 2361", b200, {}, 1, false, gathers},
+      {gather + "2x_b200_2nodes_1nic_roce", "dranet b200", lone(100, 50), {}, 1, false, gathers},
+      {gather + "8x_gb300_2trays_rdma", "a4x max", trays, {}, 1, false, gathers},
+      {gather + "8x_gb300_2trays_rdma_run2", "a4x max", trays, {}, 1, false, gathers},
+      // One of the bridge's two links: see the file's header.
+      {gather + "2x_rtx2080ti_nvlink",
+       "2080 ti bridge",
+       node(75, 2, LinkKind::nvlink, 25, false),
+       {},
+       1,
+       false,
+       gathers},
+      {gather + "2x_gb10_2nodes_200g", "gb10", lone(121, 25), {}, 1, false, gathers},
+      // NCCL copies from GPU to GPU past no more than switches of PCIe, unless it is told to.
+      {gather + "2x_pcie5_flashinfer",
+       "flashinfer",
+       node(120, 2, LinkKind::pcie, 63),
+       {},
+       1,
+       false,
+       gathers},
+      {scatter + "8x_pcie5_flashinfer",
+       "flashinfer",
+       node(120, 8, LinkKind::pcie, 63),
+       {},
+       1,
+       false,
+       scatters},
+      // As among the all-reduces: clouds' plugins, a NIC that is not beside the GPU, kernels that
+      // copy through the host's memory, and a node that is set up badly.
+      {gather + "2x_h200_2nodes_1nic_roce", "dranet h200", lone(90, 50), {}, 1, true, gathers},
+      {gather + "16x_h100_2nodes_a3mega",
+       "dstack",
+       nodes(2, h100, 8, 25, LinkKind::ethernet),
+       {},
+       1,
+       true,
+       gathers},
+      {gather + "16x_h100_2nodes_a3high",
+       "dstack",
+       nodes(2, h100, 4, 25, LinkKind::ethernet),
+       {},
+       1,
+       true,
+       gathers},
+      {gather + "16x_b200_2nodes_roce_slow", "dranet b200", nodes(2, b200, 8, 50), {}, 1, true,
+       gathers},
+      {"nccl-tests/allgather_2x_rtx2080ti_pcie",
+       "2080 ti",
+       node(75, 2, LinkKind::pcie, 15.75),
+       {},
+       2,
+       true,
+       gathers},
+  };
+  for (Sweep& sweep : sweeps) {
+    if (sweep.source != "a4x max" && sweep.source != "gb10" && sweep.source != "triton 2361" &&
+        sweep.source != "megatron 5596" && sweep.source != "flashinfer")
+      sweep.cluster.forced.release = NcclRelease::before_2_28;
+    sweep.points = points_of(folder + "/" + sweep.file + ".csv");
+    // Below, a call of torch takes longer than the collective: see the file's header.
+    if (sweep.source == "triton 2361")
+      std::erase_if(sweep.points, [](const Point& point) { return point.size < 512 * MiB; });
   }
   return sweeps;
 }
