@@ -30,6 +30,8 @@ constexpr PortConstants fitted{.nvlink = 0.79,
                                .host = 0.90,
                                .through_host = 2.6e9,
                                .nvls = 0.635,
+                               .blackwell = 0.84,
+                               .in_place = 0.43,
                                .start_us = 3.0};
 
 /// GPUs up to PCIe 4, those before Hopper: there the kernels that copy through the host's memory,
@@ -90,6 +92,21 @@ double of_kernel(const Cluster& cluster, NcclAlgorithm algorithm, NcclProtocol p
 /// (src/graph/tuning.cc, nvlsEfficiency: 0.85 and 0.74).
 double nvls_of_hopper(const NcclSystem& system) {
   return system.compute_capability >= 100 ? 0.74 / 0.85 : 1;
+}
+
+bool is_of_shards(Collective collective) {
+  return collective == Collective::all_gather || collective == Collective::reduce_scatter;
+}
+
+/// Seconds that a byte of a gather, or of a scatter, takes beside what its ring sends: of n steps a
+/// rank sends in n - 1, and in the other its kernel copies the rank's own part, or adds it up. All
+/// of a node's channels do so at a time: 24 within a node, as NCCL opens on nodes of eight GPUs,
+/// and 4 for each NIC.
+double own_part(const Cluster& cluster, const NcclSystem& system, std::optional<int> most) {
+  constexpr int of_node = 24, of_nic = 4;
+  int channels = cluster.nodes == 1 ? of_node : std::min(of_node, of_nic * nics_per_node(cluster));
+  if (most) channels = std::min(channels, *most);
+  return 1e-9 / (channels * nccl_copy_rate(system) * cluster.ranks());
 }
 
 int tree_levels(const Cluster& cluster) {
@@ -258,8 +275,9 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
         const std::size_t p = index_of(protocol);
         Candidate candidate{algorithm, protocol};
         const double kernel = of_kernel(cluster, algorithm, protocol);
+        const bool shards = algorithm == NcclAlgorithm::ring && is_of_shards(collective);
         const double steps =
-            nccl_latency_us(stepping, collective, algorithm, protocol, inside, between);
+            nccl_latency_us(stepping, collective, algorithm, protocol, inside, between, shards);
         candidate.start = 1e-6 * (start_us + steps);
         const auto bound = [&](CollectiveBound name, double seconds) {
           if (seconds <= candidate.seconds_per_byte) return;
@@ -279,9 +297,12 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
             const HostPace pace = pace_through_host(cluster, port, constants);
             reached[i] = data_share[p] * pace.rate;
             name = pace.name;
-          } else
+          } else {
             reached[i] = port.rate * data_share[p] *
                          (port.carries > 0 ? port.carries : carried(port.kind, constants));
+            if (shards && blackwell && inside_node && !(port.carries > 0))
+              reached[i] *= constants.blackwell;
+          }
           if (port.slot > 0)
             reached[i] = std::min(reached[i], port.slot * data_share[p] * constants.pcie);
           if (port.per_byte > 0) bound(name, port.per_byte / reached[i] / kernel);
@@ -297,6 +318,10 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
         }
         if (most_channels_)
           bound(CollectiveBound::sms, bus * 1e-9 / (*most_channels_ * nccl_channel_limit(system_)));
+        if (shards)
+          candidate.seconds_per_byte +=
+              (collective == Collective::all_gather ? constants.in_place : 1) *
+              own_part(cluster, system_, most_channels_);
         if (!(candidate.seconds_per_byte < 1))  // a byte a second: no bandwidth, or next to none
           throw std::invalid_argument("the link between the ranks has no bandwidth");
         candidates.of[candidates.count++] = candidate;

@@ -20,7 +20,13 @@ struct PortConstants {
   double host = 1;     ///< of PCIe, where GPUs copy through the host's memory, twice over the bus
   /// Bytes/s that a GPU's kernels load from there, up to PCIe 4.
   double through_host = 2.6e9;
-  double nvls = 1;      ///< of an NVLink port, where the switch adds up (Hopper)
+  double nvls = 1;  ///< of an NVLink port, where the switch adds up (Hopper)
+  /// What rings of all-gathers and reduce-scatters reach of NVLink on Blackwell, of what they do on
+  /// Hopper.
+  double blackwell = 1;
+  /// Of the time that a rank's own part of an all-gather takes where it is copied, what it takes
+  /// in place.
+  double in_place = 1;
   double start_us = 0;  ///< from a kernel's start to its first step
 };
 

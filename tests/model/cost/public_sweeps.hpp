@@ -256,7 +256,12 @@ inline std::vector<Sweep> shard_sweeps(const std::string& folder) {
        1,
        true,
        gathers},
-      {gather + "16x_b200_2nodes_roce_slow", "dranet b200", nodes(2, b200, 8, 50), {}, 1, true,
+      {gather + "16x_b200_2nodes_roce_slow",
+       "dranet b200",
+       nodes(2, b200, 8, 50),
+       {},
+       1,
+       true,
        gathers},
       {"nccl-tests/allgather_2x_rtx2080ti_pcie",
        "2080 ti",
@@ -276,6 +281,51 @@ inline std::vector<Sweep> shard_sweeps(const std::string& folder) {
       std::erase_if(sweep.points, [](const Point& point) { return point.size < 512 * MiB; });
   }
   return sweeps;
+}
+
+/// What all sizes of a gather or a scatter reach on nodes of H100 with a NIC of 400 Gbit/s for each
+/// GPU, as tests/data/collectives/rates_h100_roce_400g.csv has it: bytes/s beyond the time of the
+/// smallest.
+struct Rate {
+  Collective collective = Collective::all_gather;
+  int nodes = 1, ranks_per_node = 1;
+  double gigabytes_per_second = 0;
+
+  Cluster cluster() const {
+    const Cluster inside = node(90, ranks_per_node, LinkKind::nvlink, 450);
+    Cluster all = nodes == 1 ? inside : sweeps::nodes(nodes, inside, ranks_per_node, 50);
+    all.forced.release = NcclRelease::before_2_28;
+    return all;
+  }
+};
+
+inline std::vector<Rate> all_rates(const std::string& folder) {
+  const std::string file = folder + "/collectives/rates_h100_roce_400g.csv";
+  std::ifstream in(file);
+  if (!in) throw std::runtime_error(file + ": not there");
+  std::vector<Rate> rates;
+  for (std::string line; std::getline(in, line);) {
+    const bool gathers = line.starts_with("all_gather,");
+    if (!gathers && !line.starts_with("reduce_scatter,")) continue;
+    std::istringstream fields(line.substr(line.find(',') + 1));
+    Rate rate{gathers ? Collective::all_gather : Collective::reduce_scatter};
+    double startup_us = 0;
+    char comma = 0;
+    fields >> rate.nodes >> comma >> rate.ranks_per_node >> comma >> startup_us >> comma >>
+        rate.gigabytes_per_second;
+    rates.push_back(rate);
+  }
+  return rates;
+}
+
+/// What the source makes of times, of a law's.
+template <class TimeUs>
+double gigabytes_per_second(const TimeUs& time_us) {
+  double least = time_us(4 * KiB), most = 0;
+  for (const Bytes size : {16 * KiB, 64 * KiB}) least = std::min(least, time_us(size));
+  for (Bytes size = 128 * MiB; size <= GiB; size = 2 * size)
+    most = std::max(most, 1e-3 * static_cast<double>(size.count) / (time_us(size) - least));
+  return most;
 }
 
 }  // namespace ddpsim::sweeps
