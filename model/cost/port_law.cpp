@@ -21,8 +21,9 @@ namespace ddpsim {
 namespace {
 
 // Fitted by `fit_ports --fit` (tests/experiments/fit_ports.cpp) on the public sweeps of
-// tests/data/nccl-tests and tests/data/clusters, and rounded; the same program prints the errors,
-// also of sources left out of the fit. NVLink's share is bounded so that 1 GiB takes at most 1.35
+// tests/data/nccl-tests and tests/data/clusters (`blackwell` and `in_place`: of
+// tests/data/collectives), and rounded; the same program prints the errors, also of sources left
+// out of the fit. NVLink's share is bounded so that 1 GiB takes at most 1.35
 // times its bytes at line rate, the start by what the smallest messages on Hopper take.
 constexpr PortConstants fitted{.nvlink = 0.79,
                                .pcie = 0.82,
@@ -31,7 +32,7 @@ constexpr PortConstants fitted{.nvlink = 0.79,
                                .through_host = 2.6e9,
                                .nvls = 0.635,
                                .blackwell = 0.84,
-                               .in_place = 0.43,
+                               .in_place = 0.44,
                                .start_us = 3.0};
 
 /// GPUs up to PCIe 4, those before Hopper: there the kernels that copy through the host's memory,
@@ -65,8 +66,20 @@ double carried(LinkKind kind, const PortConstants& constants) {
   return 1;
 }
 
+bool is_of_shards(Collective collective) {
+  return collective == Collective::all_gather || collective == Collective::reduce_scatter;
+}
+
 /// Blackwell's kernels start later: 11 us to Hopper's 4.5 (src/sym_kernels.cc, symmetric LL).
 constexpr double blackwell_start_us = 11 - 4.5;
+/// Those of gathers 8.5 us; and in public logs of one GPU in a node there is nothing of it, so it is
+/// of NVLink.
+constexpr double blackwell_gather_us = 8.5 - 4.5;
+double later_on_blackwell_us(const Cluster& cluster, Collective collective) {
+  const bool alone = cluster.ranks_per_node.largest() == 1;
+  if (alone && is_of_shards(collective)) return 0;
+  return collective == Collective::all_gather ? blackwell_gather_us : blackwell_start_us;
+}
 
 /// What a kernel reaches of the rate that its data has on a port, as NCCL counts
 /// (src/graph/tuning.cc): a tree 0.92 of a ring, and with LL it is divided by 3.8 where a ring's
@@ -92,10 +105,6 @@ double of_kernel(const Cluster& cluster, NcclAlgorithm algorithm, NcclProtocol p
 /// (src/graph/tuning.cc, nvlsEfficiency: 0.85 and 0.74).
 double nvls_of_hopper(const NcclSystem& system) {
   return system.compute_capability >= 100 ? 0.74 / 0.85 : 1;
-}
-
-bool is_of_shards(Collective collective) {
-  return collective == Collective::all_gather || collective == Collective::reduce_scatter;
 }
 
 /// Seconds that a byte of a gather, or of a scatter, takes beside what its ring sends: of n steps a
@@ -258,10 +267,11 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
   stepping.release = NcclRelease::before_2_28;
   if (cluster.device.compute_capability < 90) stepping.ring.nvlink = stepping.tree.nvlink = false;
   const bool blackwell = nvlink && cluster.device.compute_capability >= 100;
-  const double start_us = constants.start_us + (blackwell ? blackwell_start_us : 0);
   const StepTimes between = steps_of(cluster.inter_node, LinkKind::infiniband);
   for (const Collective collective : all_collectives) {
     Candidates& candidates = candidates_[index_of(collective)];
+    const double start_us =
+        constants.start_us + (blackwell ? later_on_blackwell_us(cluster, collective) : 0);
     // An algorithm that the scenario forces upon all-reduces may not exist for other collectives,
     // so it is not forced upon those.
     const bool all_reduce = collective == Collective::all_reduce;

@@ -27,7 +27,7 @@ struct PortConstants {
   /// Of the time that a rank's own part of an all-gather takes where it is copied, what it takes
   /// in place.
   double in_place = 1;
-  double start_us = 0;  ///< from a kernel's start to its first step
+  double start_us = 0;  ///< a kernel's launch, in a row of them, until its first step
 };
 
 /// The constants that were fitted to public sweeps; see port_law.cpp.
@@ -55,6 +55,11 @@ std::optional<HostRates> assumed_host_rates(const Cluster& cluster);
 /// is there (nccl_chunks.hpp), so the last hop begins that much later; what a channel moves bounds
 /// a tree's hops too. A message of a few KiB with LL is sent by one channel, and takes no less than
 /// its bytes over all hops at that channel's rate.
+///
+/// The ring of an all-gather or a reduce-scatter has n steps, in n - 1 of which a rank sends: in the
+/// other its kernel copies the rank's own part, or adds it up, at what an SM moves within a GPU
+/// (nccl_copy_rate). Its smallest messages wait for the network once for each node, where NCCL's
+/// model counts one node less.
 ///
 /// A port is what joins a GPU to the others of its node (NVLink, or PCIe), a GPU's way to the NICs,
 /// or a node's NICs. How many bytes cross it is a matter of the algorithm alone; line rates are the

@@ -66,7 +66,7 @@ std::vector<double> ratios(const Sweep& sweep, const PortConstants& constants) {
   std::vector<double> ratios;
   for (const sweeps::Point& point : sweep.points) {
     const double time = in_us(law.chosen(sweep.collective, point.size).time());
-    ratios.push_back(std::max(time, sweep.at_least_us()) / point.time_us);
+    ratios.push_back(sweep.measured_us(time, constants.start_us) / point.time_us);
   }
   return ratios;
 }
@@ -76,7 +76,7 @@ std::vector<double> ratios_of_nccl(const Sweep& sweep) {
   std::vector<double> ratios;
   for (const sweeps::Point& point : sweep.points) {
     const double time = in_us(law.choose(sweep.collective, point.size).time);
-    ratios.push_back(std::max(time, sweep.at_least_us()) / point.time_us);
+    ratios.push_back(sweep.measured_us(time, 0) / point.time_us);
   }
   return ratios;
 }
@@ -94,8 +94,8 @@ double loss(const std::vector<Sweep>& sweeps, const PortConstants& constants) {
   return sum / static_cast<double>(by_source.size());
 }
 
-PortConstants fit(const std::vector<Sweep>& sweeps, const std::vector<Constant>& constants) {
-  PortConstants best = fitted_ports();
+PortConstants fit(const std::vector<Sweep>& sweeps, const std::vector<Constant>& constants,
+                  PortConstants best = fitted_ports()) {
   double least = loss(sweeps, best);
   for (double step = 0.16; step > 0.004; step /= 2)
     for (const Constant& constant : constants)
@@ -113,7 +113,7 @@ PortConstants fit(const std::vector<Sweep>& sweeps, const std::vector<Constant>&
 }
 
 /// The rows from 1 MiB of the sweeps that are not outside, nor of the source.
-std::vector<Sweep> of_shards(const std::vector<Sweep>& sweeps, const std::string& but) {
+std::vector<Sweep> rows_of_shards(const std::vector<Sweep>& sweeps, const std::string& but) {
   std::vector<Sweep> found;
   for (const Sweep& sweep : sweeps) {
     if (sweep.outside || sweep.source == but) continue;
@@ -121,6 +121,13 @@ std::vector<Sweep> of_shards(const std::vector<Sweep>& sweeps, const std::string
     std::erase_if(found.back().points, [](const sweeps::Point& point) { return point.size < MiB; });
   }
   return found;
+}
+
+/// From values that no sweep has seen.
+PortConstants fit_shards(const std::vector<Sweep>& sweeps, const std::string& but) {
+  PortConstants start = fitted_ports();
+  for (const Constant& constant : shard_constants()) constant.of(start) = 1;
+  return fit(rows_of_shards(sweeps, but), shard_constants(), start);
 }
 
 struct Summary {
@@ -173,7 +180,7 @@ void print_rows(const Sweep& sweep) {
               "error", "chosen, bound by; all others in us");
   for (const sweeps::Point& point : sweep.points) {
     const PortLaw::Price found = law.chosen(sweep.collective, point.size);
-    const double time = std::max(in_us(found.time()), sweep.at_least_us());
+    const double time = sweep.measured_us(in_us(found.time()), fitted_ports().start_us);
     std::printf("%12lld %12.1f %12.1f %+5.0f %%  %s %s, %s;",
                 static_cast<long long>(point.size.count), point.time_us, time,
                 100 * (time / point.time_us - 1), name_of(*found.choice.algorithm).data(),
@@ -192,14 +199,14 @@ void print_rows(const Sweep& sweep) {
 /// source.
 void print_shards(const std::vector<Sweep>& sweeps) {
   for (const Sweep& sweep : sweeps) {
-    const PortLaw law(sweep.cluster, fit(of_shards(sweeps, sweep.source), shard_constants()));
+    const PortLaw law(sweep.cluster, fit_shards(sweeps, sweep.source));
     for (const sweeps::Point& point : sweep.points) {
       const PortLaw::Price found = law.chosen(sweep.collective, point.size);
       std::printf("%s,%s,%d,%s,%d,%lld,%.2f,%.2f,%s,%s,%s\n", sweep.file.c_str(),
                   sweep.source.c_str(), sweep.outside,
                   sweep.collective == Collective::all_gather ? "all-gather" : "reduce-scatter",
                   sweep.cluster.ranks(), static_cast<long long>(point.size.count), point.time_us,
-                  std::max(in_us(found.time()), sweep.at_least_us()),
+                  sweep.measured_us(in_us(found.time()), fitted_ports().start_us),
                   name_of(*found.choice.algorithm).data(), name_of(*found.choice.protocol).data(),
                   name_of(found.choice.bound).data());
     }
@@ -263,7 +270,7 @@ int main_of(int count, char** words) {
   if (mode == "--fit") {
     values = fit(inside, constants());
     print(values, constants());
-    print(fit(of_shards(sweeps::shard_sweeps(words[1]), ""), shard_constants()), shard_constants());
+    print(fit_shards(sweeps::shard_sweeps(words[1]), ""), shard_constants());
   } else {
     std::printf("NCCL's own model\n");
     print_all(sweeps, ratios_of_nccl, true);
