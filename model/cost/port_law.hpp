@@ -84,6 +84,10 @@ std::optional<HostRates> assumed_host_rates(const Cluster& cluster);
 /// taken there: with 7 and 8 ranks NCCL 2.31.2 waited for ever until NVLS was switched off
 /// (github.com/NVIDIA/nccl/issues/2385).
 ///
+/// With CtaPolicy::zero a gather within a node of an NVSwitch goes by copy engines, which take no
+/// channels: each rank copies its part to every other, one copy after the other, each of which
+/// takes a time to begin, and together they reach less of a port than kernels do.
+///
 /// Limits besides ports: the flags of LL (NCCL's llMaxBw), the channels a scenario allows, and,
 /// between GPUs that cannot copy to each other, how fast kernels load from the host's memory.
 /// Sources: NCCL 2.28.9, src/graph/tuning.cc; for the bytes, collective_ports.hpp.
@@ -132,6 +136,7 @@ class PortLaw {
     double hops = 0;                                ///< seconds per byte of a chunk
     double alone = 0;        ///< seconds per byte over all hops, by one channel (LL)
     double alone_bytes = 0;  ///< the most that a message sends by one alone
+    bool copy_engines = false;
     double seconds_per_byte = 0;
     NcclChunks chunks{};
 

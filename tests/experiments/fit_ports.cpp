@@ -19,6 +19,7 @@
 //     fit_ports TESTS/DATA --rows     every row: measured, the law's time, and what the law chose
 //     fit_ports TESTS/DATA --shards   every row of an all-gather or a reduce-scatter, as CSV, by
 //                                     constants that are fitted without its source
+//     fit_ports TESTS/DATA --fit-shards  fits the constants of these two, and prints them
 //     fit_ports TESTS/DATA --rates    rates of both on 1 to 32 nodes of H100, measured and by the
 //                                     law, as CSV: none is fitted
 //
@@ -227,7 +228,9 @@ void print_rates(const std::vector<sweeps::Rate>& rates, const PortConstants& co
 
 int main_of(int count, char** words) {
   if (count < 2) {
-    std::fprintf(stderr, "usage: fit_ports TESTS/DATA [--fit | --leave | --rows]\n");
+    std::fprintf(stderr,
+                 "usage: fit_ports TESTS/DATA [--fit | --leave | --rows | --shards | --fit-shards "
+                 "| --rates]\n");
     return 2;
   }
   const std::vector<Sweep> sweeps = sweeps::all_sweeps(words[1]);
@@ -257,6 +260,10 @@ int main_of(int count, char** words) {
     print_shards(sweeps::shard_sweeps(words[1]));
     return 0;
   }
+  if (mode == "--fit-shards") {
+    print(fit_shards(sweeps::shard_sweeps(words[1]), ""), shard_constants());
+    return 0;
+  }
   if (mode == "--rates") {
     print_rates(sweeps::all_rates(words[1]), fitted_ports());
     return 0;
@@ -270,7 +277,6 @@ int main_of(int count, char** words) {
   if (mode == "--fit") {
     values = fit(inside, constants());
     print(values, constants());
-    print(fit_shards(sweeps::shard_sweeps(words[1]), ""), shard_constants());
   } else {
     std::printf("NCCL's own model\n");
     print_all(sweeps, ratios_of_nccl, true);

@@ -73,6 +73,7 @@ const std::set<std::string> of_shards{"units",
                                       "replicate",
                                       "reduce_scatter_max_input_buffers",
                                       "separate_reduce_scatter_group",
+                                      "cuda_device_max_connections",
                                       "mp_policy"};
 
 /// Each other key of `training` and `cluster`, whatever its value.

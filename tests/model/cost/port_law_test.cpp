@@ -422,6 +422,32 @@ TEST_CASE("GPUs of Blackwell Ultra reach their NICs over PCIe 6", "[model][port_
         Approx(1073741.824 * 7 / 8 / 368 + 0.44 * 1073741.824 / 8 / (24 * 59.1)));
 }
 
+TEST_CASE("gathers by copy engines take no multiprocessors, and longer", "[model][port_law]") {
+  Cluster node = eight_hoppers();
+  const auto gather = [&](Bytes part) {
+    return CollectiveLaw(node).of(Operation::all_gather, part);
+  };
+  const CollectiveCost usual = gather(16 * MiB),
+                       scatter = CollectiveLaw(node).of(Operation::reduce_scatter, 128 * MiB);
+  node.forced.cta_policy = CtaPolicy::zero;
+  const CollectiveCost copied = gather(16 * MiB);
+  CHECK(usual.channels > 0);
+  CHECK(copied.channels == 0);
+  CHECK(copied.choice.copy_engines);
+  CHECK(copied.choice.bound == CollectiveBound::port);
+  // Seven copies of 16 MiB, at 0.49 x 450 GB/s.
+  CHECK(in_us(copied.transfer) == Approx(7 * 16.777216e6 / (0.49 * 450e3)));
+  CHECK(in_us(copied.latency) == Approx(3 + 54));
+  CHECK(copied.time() > usual.time());
+  // Scatters add up, which no copy engine does, and between nodes kernels gather.
+  CHECK(CollectiveLaw(node).of(Operation::reduce_scatter, 128 * MiB).time() == scatter.time());
+  Cluster nodes = sweeps::nodes(2, node, 8, 50);
+  CHECK(CollectiveLaw(nodes).of(Operation::all_gather, MiB).channels > 0);
+  Cluster pair = sweeps::node(75, 2, LinkKind::nvlink, 50, false);
+  pair.forced.cta_policy = CtaPolicy::zero;
+  CHECK_FALSE(CollectiveLaw(pair).of(Operation::all_gather, MiB).choice.copy_engines);
+}
+
 // Properties of every law on any cluster.
 
 namespace {
