@@ -5,6 +5,8 @@
 #include <variant>
 #include <vector>
 
+#include "model/base/index.hpp"
+
 // Three streams of one device, and what is issued, in order: a reduce-scatter R, a gather G of the
 // same communicator on another stream, a kernel K on a third one. G waits for R; K waits for
 // neither. In one queue K is behind G, which has not begun, so K waits for R, too: every task adds
@@ -46,8 +48,12 @@ class OneQueue {
     return task.stream != of_host && job_.streams[task.stream].lanes == 1;
   }
 
-  bool is_collective(const Task& task) const {
-    return std::holds_alternative<Collective>(job_.deed_of(task).action);
+  /// The communicator whose collectives are under way one at a time, if the task is one of it.
+  const Communicator* one_at_a_time(const Task& task) const {
+    const auto* collective = std::get_if<Collective>(&job_.deed_of(task).action);
+    if (collective == nullptr) return nullptr;
+    const Communicator& found = job_.communicators[at(collective->communicator)];
+    return found.at_once == 1 ? &found : nullptr;
   }
 
   /// What the task waits for in the queue, which all behind it do from now on.
@@ -63,8 +69,9 @@ class OneQueue {
     for (const std::uint32_t each : of_task) blocks(each);
     if (in_stream_[task.stream]) blocks(*in_stream_[task.stream]);
     in_stream_[task.stream] = index;
-    if (is_collective(task) && job_.communicators[task.communicator].at_once == 1) {
-      std::optional<std::uint32_t>& before = in_communicator_[task.communicator];
+    if (const Communicator* communicator = one_at_a_time(task)) {
+      const auto number = static_cast<std::size_t>(communicator - job_.communicators.data());
+      std::optional<std::uint32_t>& before = in_communicator_[number];
       if (before) blocks(*before);
       before = index;
     }
