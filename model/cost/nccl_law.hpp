@@ -59,9 +59,9 @@ bool nccl_offers(const NcclSystem& system, Collective collective, NcclAlgorithm 
                  NcclProtocol protocol, bool nvls = true);
 
 /// The steps of a combination, in us, before NCCL's plateau: its base latency, the steps inside a
-/// node and those between nodes. `exposed`: as a message waits for them, which goes round once: some
-/// part of a gather passes the network of every node, where NCCL counts one less, and all of its
-/// latency, which NCCL counts of trees.
+/// node and those between nodes. `exposed`: as a message waits for them that goes round once: some
+/// part of a gather passes the network of every node, where NCCL counts one less, and waits for all
+/// of its latency, which NCCL counts of trees.
 double nccl_latency_us(const NcclSystem& system, Collective collective, NcclAlgorithm algorithm,
                        NcclProtocol protocol, const StepTimes& inside = {},
                        const StepTimes& between = {}, bool exposed = false);

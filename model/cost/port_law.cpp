@@ -72,8 +72,8 @@ bool is_of_shards(Collective collective) {
 
 /// Blackwell's kernels start later: 11 us to Hopper's 4.5 (src/sym_kernels.cc, symmetric LL).
 constexpr double blackwell_start_us = 11 - 4.5;
-/// Those of gathers 8.5 us; and in public logs of one GPU in a node there is nothing of it, so it is
-/// of NVLink.
+/// Those of gathers 8.5 us; and in public logs of one GPU in a node there is nothing of it, so it
+/// is of NVLink.
 constexpr double blackwell_gather_us = 8.5 - 4.5;
 double later_on_blackwell_us(const Cluster& cluster, Collective collective) {
   const bool alone = cluster.ranks_per_node.largest() == 1;

@@ -56,8 +56,8 @@ std::optional<HostRates> assumed_host_rates(const Cluster& cluster);
 /// a tree's hops too. A message of a few KiB with LL is sent by one channel, and takes no less than
 /// its bytes over all hops at that channel's rate.
 ///
-/// The ring of an all-gather or a reduce-scatter has n steps, in n - 1 of which a rank sends: in the
-/// other its kernel copies the rank's own part, or adds it up, at what an SM moves within a GPU
+/// The ring of an all-gather or a reduce-scatter has n steps, in n - 1 of which a rank sends: in
+/// the other its kernel copies the rank's own part, or adds it up, at what an SM moves within a GPU
 /// (nccl_copy_rate). Its smallest messages wait for the network once for each node, where NCCL's
 /// model counts one node less.
 ///
