@@ -195,7 +195,7 @@ void print_rows(const Sweep& sweep) {
   }
 }
 
-/// Of every row: file, source, is it outside, collective, ranks, bytes, measured and by the law, us,
+/// Of every row: file, source, is it outside, collective, ranks, bytes, measured and by law, us,
 /// the algorithm, the protocol, what bounds it; by constants of shards that are fitted without the
 /// source.
 void print_shards(const std::vector<Sweep>& sweeps) {
