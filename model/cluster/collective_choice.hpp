@@ -43,6 +43,13 @@ constexpr std::string_view name_of(GlooAlgorithm algorithm) {
   return algorithm == GlooAlgorithm::ring ? "ring" : "halving_doubling";
 }
 
+/// NCCL_CTA_POLICY: with `zero` all-gathers within a node go by copy engines.
+enum class CtaPolicy : std::uint8_t { usual, zero };
+inline constexpr std::array all_cta_policies{CtaPolicy::usual, CtaPolicy::zero};
+constexpr std::string_view name_of(CtaPolicy policy) {
+  return policy == CtaPolicy::usual ? "default" : "zero";
+}
+
 /// What a scenario forces upon NCCL, as NCCL_ALGO, NCCL_PROTO and NCCL_MAX_NCHANNELS do, or asks of
 /// Gloo, and the release of NCCL that chooses the rest.
 struct ForcedChoice {
@@ -51,6 +58,7 @@ struct ForcedChoice {
   std::optional<int> channels;             ///< at most so many
   std::optional<GlooAlgorithm> gloo = {};  ///< counts where collectives are Gloo's
   NcclRelease release = NcclRelease::from_2_28;
+  CtaPolicy cta_policy = CtaPolicy::usual;
 };
 
 /// What most of a collective's time goes to.
@@ -79,6 +87,7 @@ struct CollectiveChoice {
   std::int16_t nics = 0;                   ///< of each node; 0: one node
   CollectiveBound bound = CollectiveBound::unknown;
   std::optional<GlooAlgorithm> gloo = {};  ///< Gloo's, in place of NCCL's
+  bool copy_engines = false;               ///< in place of an algorithm and its channels
 };
 
 }  // namespace ddpsim

@@ -330,7 +330,7 @@ CollectiveCost CollectiveLaw::priced(CollectiveCost cost, Collective collective,
   const double n = ranks_;
   cost.latency = std::max(cost.latency + call_overhead, Duration::zero());
   cost.filling = std::min(cost.filling, cost.latency);
-  if (channels_ && !cost.choice.protocol)
+  if (channels_ && !cost.choice.protocol && !cost.choice.copy_engines)
     cost.channels = channels_->choose(collective, size).channels;
   if (cost.transfer > Duration::zero())
     cost.bus.bytes_per_second =

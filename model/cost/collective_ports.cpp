@@ -8,6 +8,9 @@ namespace {
 /// Compute capabilities of Blackwell's data-centre GPUs: from the first to the first behind them.
 constexpr int first_with_own_cards = 100, first_in_slots_again = 120;
 
+/// Blackwell Ultra, beside whose GPUs sit ConnectX-8 cards with lanes of PCIe 6.
+constexpr int first_with_pcie6 = 103;
+
 double line_rate(const Link& link) {
   return (link.bandwidth.bytes_per_second > 0 ? link.bandwidth : link.nccl_bandwidth)
       .bytes_per_second;
@@ -80,6 +83,8 @@ Ports ports_of_node(const Cluster& cluster, int ranks, Collective collective,
 }  // namespace
 
 double pcie_line_rate(int compute_capability) {
+  if (compute_capability >= first_with_pcie6 && compute_capability < first_in_slots_again)
+    return 121e9;
   return (compute_capability >= 90 ? 63.0 : compute_capability >= 80 ? 31.5 : 15.75) * 1e9;
 }
 

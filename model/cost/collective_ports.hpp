@@ -40,8 +40,8 @@ using Ports = std::array<Port, ports_of_a_way>;  ///< inside the node, GPU to NI
 /// exchange. Source: NCCL's device code.
 Ports ports_of(const Cluster& cluster, Collective collective, NcclAlgorithm algorithm);
 
-/// Bytes per second of the PCIe x16 of a GPU, by its generation (data sheets): 5 from Hopper, 4
-/// from Ampere, 3 before.
+/// Bytes per second of the PCIe x16 of a GPU, by its generation (data sheets): 6 of B300 and GB300,
+/// else 5 from Hopper, 4 from Ampere, 3 before.
 double pcie_line_rate(int compute_capability);
 
 /// Bytes per second of the PCIe slot of a node's NICs, of the generation of its GPUs' PCIe or of

@@ -175,7 +175,8 @@ double algorithm_bandwidth(const Entry& entry) {
   return bus * entry.system.ranks() / entry.steps();
 }
 
-double ring_latency(const Entry& entry, double intra, double inter, double rooted_inter) {
+double ring_latency(const Entry& entry, double intra, double inter, double rooted_inter,
+                    bool exposed) {
   const NcclSystem& system = entry.system;
   if (entry.rooted())  // pipelined: one step is exposed, if all channels have the same order
     return system.nodes > 1 ? rooted_inter : intra;
@@ -184,11 +185,13 @@ double ring_latency(const Entry& entry, double intra, double inter, double roote
   const double post =
       (system.cpu == CpuVendor::amd ? network_overhead_amd : network_overhead_other) *
       (entry.is(NcclProtocol::simple) ? 3 : 1);
-  const int between = (entry.all_reduce() ? 2 : 1) * (system.nodes - 1);
+  const int between = exposed ? std::min(system.nodes, entry.steps())
+                              : (entry.all_reduce() ? 2 : 1) * (system.nodes - 1);
   return (entry.steps() - between) * std::max(intra, post) + between * inter;
 }
 
-double latency_us(const Entry& entry, const StepTimes& inside, const StepTimes& outside) {
+double latency_us(const Entry& entry, const StepTimes& inside, const StepTimes& outside,
+                  bool exposed = false) {
   const NcclSystem& system = entry.system;
   const auto step = [](double usual, const StepTimes& link) {
     return usual * link.scale + link.extra_us;
@@ -197,7 +200,7 @@ double latency_us(const Entry& entry, const StepTimes& inside, const StepTimes& 
       step(entry.from(entry.graph().nvlink ? nvlink_latency : pcie_latency), inside);
   // With one GPU in a node the network is exposed whole, as it is in a tree.
   Entry network = entry;
-  if (system.mean_ranks() == 1) network.algorithm = NcclAlgorithm::tree;
+  if (system.mean_ranks() == 1 || exposed) network.algorithm = NcclAlgorithm::tree;
   // Simple also waits for the NIC's flush.
   const bool earlier = system.release != NcclRelease::from_2_28;
   const double usual_inter = entry.is(NcclAlgorithm::nvls_tree) && earlier
@@ -211,7 +214,7 @@ double latency_us(const Entry& entry, const StepTimes& inside, const StepTimes& 
       return entry.from(base_latency) + 2 * ((system.ranks_per_node - 1) * intra + levels * inter);
     case NcclAlgorithm::ring:
       return entry.from(base_latency) +
-             ring_latency(entry, intra, inter, step(entry.from(network_latency), outside));
+             ring_latency(entry, intra, inter, step(entry.from(network_latency), outside), exposed);
     case NcclAlgorithm::nvls:
       return intra;
     case NcclAlgorithm::nvls_tree:
@@ -264,8 +267,9 @@ bool nccl_offers(const NcclSystem& system, Collective collective, NcclAlgorithm 
 }
 
 double nccl_latency_us(const NcclSystem& system, Collective collective, NcclAlgorithm algorithm,
-                       NcclProtocol protocol, const StepTimes& inside, const StepTimes& between) {
-  return latency_us({system, collective, algorithm, protocol}, inside, between);
+                       NcclProtocol protocol, const StepTimes& inside, const StepTimes& between,
+                       bool exposed) {
+  return latency_us({system, collective, algorithm, protocol}, inside, between, exposed);
 }
 
 double nccl_ll_limit(const NcclSystem& system) {
@@ -275,6 +279,11 @@ double nccl_ll_limit(const NcclSystem& system) {
 double nccl_channel_limit(const NcclSystem& system) {
   const Entry ring{system, Collective::all_reduce, NcclAlgorithm::ring, NcclProtocol::ll128};
   return ring.cap(cap_ring_ll128);
+}
+
+double nccl_copy_rate(const NcclSystem& system) {
+  constexpr std::array<double, 4> rates{47.2 * 20 / 36.7, 47.2 * 20 / 36.7, 47.2, 59.1};
+  return rates[generation_of(system)];
 }
 
 double nccl_tree_channel_rate(const NcclSystem& system, NcclProtocol protocol, int nodes) {

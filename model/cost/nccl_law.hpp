@@ -59,16 +59,23 @@ bool nccl_offers(const NcclSystem& system, Collective collective, NcclAlgorithm 
                  NcclProtocol protocol, bool nvls = true);
 
 /// The steps of a combination, in us, before NCCL's plateau: its base latency, the steps inside a
-/// node and those between nodes.
+/// node and those between nodes. `exposed`: as a message waits for them that goes round once: some
+/// part of a gather passes the network of every node, where NCCL counts one less, and waits for all
+/// of its latency, which NCCL counts of trees.
 double nccl_latency_us(const NcclSystem& system, Collective collective, NcclAlgorithm algorithm,
                        NcclProtocol protocol, const StepTimes& inside = {},
-                       const StepTimes& between = {});
+                       const StepTimes& between = {}, bool exposed = false);
 
 /// GB/s on the bus that the flags of the LL protocol allow; between nodes the CPU's limit.
 double nccl_ll_limit(const NcclSystem& system);
 
 /// GB/s that one channel (a thread block) moves at most.
 double nccl_channel_limit(const NcclSystem& system);
+
+/// GB/s that one channel copies, or adds up, within a GPU's memory: what NCCL reckons for an SM of
+/// its symmetric all-gathers and reduce-scatters (src/sym_kernels.cc), before Hopper in proportion
+/// to what a ring's channel moves.
+double nccl_copy_rate(const NcclSystem& system);
 
 /// Channels of one of a double tree's two trees: half of 16, which NCCL takes on nodes of eight
 /// Hopper GPUs and NICs. The same everywhere, for what its search finds elsewhere jumps with the

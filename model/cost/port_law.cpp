@@ -21,8 +21,9 @@ namespace ddpsim {
 namespace {
 
 // Fitted by `fit_ports --fit` (tests/experiments/fit_ports.cpp) on the public sweeps of
-// tests/data/nccl-tests and tests/data/clusters, and rounded; the same program prints the errors,
-// also of sources left out of the fit. NVLink's share is bounded so that 1 GiB takes at most 1.35
+// tests/data/nccl-tests and tests/data/clusters (`blackwell` and `in_place`: of
+// tests/data/collectives), and rounded; the same program prints the errors, also of sources left
+// out of the fit. NVLink's share is bounded so that 1 GiB takes at most 1.35
 // times its bytes at line rate, the start by what the smallest messages on Hopper take.
 constexpr PortConstants fitted{.nvlink = 0.79,
                                .pcie = 0.82,
@@ -30,6 +31,8 @@ constexpr PortConstants fitted{.nvlink = 0.79,
                                .host = 0.90,
                                .through_host = 2.6e9,
                                .nvls = 0.635,
+                               .blackwell = 0.84,
+                               .in_place = 0.44,
                                .start_us = 3.0};
 
 /// GPUs up to PCIe 4, those before Hopper: there the kernels that copy through the host's memory,
@@ -63,8 +66,20 @@ double carried(LinkKind kind, const PortConstants& constants) {
   return 1;
 }
 
+bool is_of_shards(Collective collective) {
+  return collective == Collective::all_gather || collective == Collective::reduce_scatter;
+}
+
 /// Blackwell's kernels start later: 11 us to Hopper's 4.5 (src/sym_kernels.cc, symmetric LL).
 constexpr double blackwell_start_us = 11 - 4.5;
+/// Those of gathers 8.5 us; and in public logs of one GPU in a node there is nothing of it, so it
+/// is of NVLink.
+constexpr double blackwell_gather_us = 8.5 - 4.5;
+double later_on_blackwell_us(const Cluster& cluster, Collective collective) {
+  const bool alone = cluster.ranks_per_node.largest() == 1;
+  if (alone && is_of_shards(collective)) return 0;
+  return collective == Collective::all_gather ? blackwell_gather_us : blackwell_start_us;
+}
 
 /// What a kernel reaches of the rate that its data has on a port, as NCCL counts
 /// (src/graph/tuning.cc): a tree 0.92 of a ring, and with LL it is divided by 3.8 where a ring's
@@ -90,6 +105,28 @@ double of_kernel(const Cluster& cluster, NcclAlgorithm algorithm, NcclProtocol p
 /// (src/graph/tuning.cc, nvlsEfficiency: 0.85 and 0.74).
 double nvls_of_hopper(const NcclSystem& system) {
   return system.compute_capability >= 100 ? 0.74 / 0.85 : 1;
+}
+
+/// Seconds that a byte of a gather, or of a scatter, takes beside what its ring sends: of n steps a
+/// rank sends in n - 1, and in the other its kernel copies the rank's own part, or adds it up. All
+/// of a node's channels do so at a time: 24 within a node, as NCCL opens on nodes of eight GPUs,
+/// and 4 for each NIC.
+double own_part(const Cluster& cluster, const NcclSystem& system, std::optional<int> most) {
+  constexpr int of_node = 24, of_nic = 4;
+  int channels = cluster.nodes == 1 ? of_node : std::min(of_node, of_nic * nics_per_node(cluster));
+  if (most) channels = std::min(channels, *most);
+  return 1e-9 / (channels * nccl_copy_rate(system) * cluster.ranks());
+}
+
+/// What copy engines take for a gather. Of eight GPUs of Hopper all copies together reached 207 to
+/// 232 GB/s of 450, and seven small ones took 54 us (github.com/KuangjuX/NVSHMEM-Tutorial, issue 23
+/// and pull requests 29 and 31): copies of a program's own, for what NCCL's take is not published.
+constexpr double carried_by_copies = 0.49, copy_us = 54.0 / 7;
+
+/// Does NCCL gather by copies here? It does so in symmetric memory, within one domain of NVLink.
+bool gathers_by_copies(const Cluster& cluster) {
+  return cluster.forced.cta_policy == CtaPolicy::zero && cluster.nodes == 1 &&
+         cluster.intra_node.kind == LinkKind::nvlink && cluster.intra_node.nvswitch;
 }
 
 int tree_levels(const Cluster& cluster) {
@@ -241,10 +278,11 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
   stepping.release = NcclRelease::before_2_28;
   if (cluster.device.compute_capability < 90) stepping.ring.nvlink = stepping.tree.nvlink = false;
   const bool blackwell = nvlink && cluster.device.compute_capability >= 100;
-  const double start_us = constants.start_us + (blackwell ? blackwell_start_us : 0);
   const StepTimes between = steps_of(cluster.inter_node, LinkKind::infiniband);
   for (const Collective collective : all_collectives) {
     Candidates& candidates = candidates_[index_of(collective)];
+    const double start_us =
+        constants.start_us + (blackwell ? later_on_blackwell_us(cluster, collective) : 0);
     // An algorithm that the scenario forces upon all-reduces may not exist for other collectives,
     // so it is not forced upon those.
     const bool all_reduce = collective == Collective::all_reduce;
@@ -258,8 +296,9 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
         const std::size_t p = index_of(protocol);
         Candidate candidate{algorithm, protocol};
         const double kernel = of_kernel(cluster, algorithm, protocol);
+        const bool shards = algorithm == NcclAlgorithm::ring && is_of_shards(collective);
         const double steps =
-            nccl_latency_us(stepping, collective, algorithm, protocol, inside, between);
+            nccl_latency_us(stepping, collective, algorithm, protocol, inside, between, shards);
         candidate.start = 1e-6 * (start_us + steps);
         const auto bound = [&](CollectiveBound name, double seconds) {
           if (seconds <= candidate.seconds_per_byte) return;
@@ -279,9 +318,12 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
             const HostPace pace = pace_through_host(cluster, port, constants);
             reached[i] = data_share[p] * pace.rate;
             name = pace.name;
-          } else
+          } else {
             reached[i] = port.rate * data_share[p] *
                          (port.carries > 0 ? port.carries : carried(port.kind, constants));
+            if (shards && blackwell && inside_node && !(port.carries > 0))
+              reached[i] *= constants.blackwell;
+          }
           if (port.slot > 0)
             reached[i] = std::min(reached[i], port.slot * data_share[p] * constants.pcie);
           if (port.per_byte > 0) bound(name, port.per_byte / reached[i] / kernel);
@@ -297,10 +339,23 @@ PortLaw::PortLaw(const Cluster& cluster, const PortConstants& constants,
         }
         if (most_channels_)
           bound(CollectiveBound::sms, bus * 1e-9 / (*most_channels_ * nccl_channel_limit(system_)));
+        if (shards)
+          candidate.seconds_per_byte +=
+              (collective == Collective::all_gather ? constants.in_place : 1) *
+              own_part(cluster, system_, most_channels_);
         if (!(candidate.seconds_per_byte < 1))  // a byte a second: no bandwidth, or next to none
           throw std::invalid_argument("the link between the ranks has no bandwidth");
         candidates.of[candidates.count++] = candidate;
       }
+    if (collective == Collective::all_gather && gathers_by_copies(cluster)) {
+      Candidate copies;
+      copies.copy_engines = true;
+      copies.start = 1e-6 * (constants.start_us + (cluster.ranks() - 1) * copy_us);
+      const Port port = ports_of(cluster, collective, NcclAlgorithm::ring)[0];
+      copies.seconds_per_byte = port.per_byte / (carried_by_copies * port.rate);
+      candidates.of[0] = copies;
+      candidates.count = 1;
+    }
     if (candidates.count == 0)
       throw std::invalid_argument(
           "NCCL does not offer that algorithm and protocol on these links and devices");
@@ -320,6 +375,11 @@ PortLaw::Price PortLaw::price(const Candidate& candidate, double bytes) const {
               from_seconds(std::min(latency, candidate.filling(bytes))),
               from_seconds(transfer),
               {}};
+  if (candidate.copy_engines) {
+    price.choice.copy_engines = true;
+    price.choice.bound = latency > transfer ? CollectiveBound::latency : CollectiveBound::port;
+    return price;
+  }
   int channels = nccl_channels(system_, candidate.algorithm, candidate.protocol, size);
   if (most_channels_) channels = std::min(channels, *most_channels_);
   const bool waits = price.latency - price.filling > price.transfer + price.filling;

@@ -20,8 +20,14 @@ struct PortConstants {
   double host = 1;     ///< of PCIe, where GPUs copy through the host's memory, twice over the bus
   /// Bytes/s that a GPU's kernels load from there, up to PCIe 4.
   double through_host = 2.6e9;
-  double nvls = 1;      ///< of an NVLink port, where the switch adds up (Hopper)
-  double start_us = 0;  ///< from a kernel's start to its first step
+  double nvls = 1;  ///< of an NVLink port, where the switch adds up (Hopper)
+  /// What rings of all-gathers and reduce-scatters reach of NVLink on Blackwell, of what they do on
+  /// Hopper.
+  double blackwell = 1;
+  /// Of the time that a rank's own part of an all-gather takes where it is copied, what it takes
+  /// in place.
+  double in_place = 1;
+  double start_us = 0;  ///< a kernel's launch, in a row of them, until its first step
 };
 
 /// The constants that were fitted to public sweeps; see port_law.cpp.
@@ -50,6 +56,11 @@ std::optional<HostRates> assumed_host_rates(const Cluster& cluster);
 /// a tree's hops too. A message of a few KiB with LL is sent by one channel, and takes no less than
 /// its bytes over all hops at that channel's rate.
 ///
+/// The ring of an all-gather or a reduce-scatter has n steps, in n - 1 of which a rank sends: in
+/// the other its kernel copies the rank's own part, or adds it up, at what an SM moves within a GPU
+/// (nccl_copy_rate). Its smallest messages wait for the network once for each node, where NCCL's
+/// model counts one node less.
+///
 /// A port is what joins a GPU to the others of its node (NVLink, or PCIe), a GPU's way to the NICs,
 /// or a node's NICs. How many bytes cross it is a matter of the algorithm alone; line rates are the
 /// data sheet's. Steps are those of NCCL's model (nccl_law.hpp), on links of the `latency` given:
@@ -72,6 +83,10 @@ std::optional<HostRates> assumed_host_rates(const Cluster& cluster);
 /// of all; rings pass every rank, and a tree's chain is as long as the largest node's. NVLS is not
 /// taken there: with 7 and 8 ranks NCCL 2.31.2 waited for ever until NVLS was switched off
 /// (github.com/NVIDIA/nccl/issues/2385).
+///
+/// With CtaPolicy::zero a gather within a node of an NVSwitch goes by copy engines, which take no
+/// channels: each rank copies its part to every other, one copy after the other, each of which
+/// takes a time to begin, and together they reach less of a port than kernels do.
 ///
 /// Limits besides ports: the flags of LL (NCCL's llMaxBw), the channels a scenario allows, and,
 /// between GPUs that cannot copy to each other, how fast kernels load from the host's memory.
@@ -121,6 +136,7 @@ class PortLaw {
     double hops = 0;                                ///< seconds per byte of a chunk
     double alone = 0;        ///< seconds per byte over all hops, by one channel (LL)
     double alone_bytes = 0;  ///< the most that a message sends by one alone
+    bool copy_engines = false;
     double seconds_per_byte = 0;
     NcclChunks chunks{};
 

@@ -163,6 +163,9 @@ struct FsdpSettings {
   int reduce_scatter_max_input_buffers = 1;
   /// set_separate_reduce_scatter_group
   bool separate_reduce_scatter_group = false;
+  /// The queues of the device that its streams share, as CUDA has them: with one, tasks begin in
+  /// the order of issue (program/one_queue.hpp); with more, each stream is taken to have its own.
+  int cuda_device_max_connections = 8;
   MixedPrecision mp_policy;
 };
 

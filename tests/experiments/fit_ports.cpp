@@ -17,6 +17,11 @@
 //     fit_ports TESTS/DATA --fit      fits anew, and prints the constants
 //     fit_ports TESTS/DATA --leave    fits without each source in turn, and predicts that source
 //     fit_ports TESTS/DATA --rows     every row: measured, the law's time, and what the law chose
+//     fit_ports TESTS/DATA --shards   every row of an all-gather or a reduce-scatter, as CSV, by
+//                                     constants that are fitted without its source
+//     fit_ports TESTS/DATA --fit-shards  fits the constants of these two, and prints them
+//     fit_ports TESTS/DATA --rates    rates of both on 1 to 32 nodes of H100, measured and by the
+//                                     law, as CSV: none is fitted
 //
 // Each source counts alike, however many rows it has; the loss is the mean of |log(law /
 // measured)|, at most 0.6 a row. Constants move one at a time, in steps that shrink.
@@ -47,13 +52,22 @@ const std::vector<Constant>& constants() {
   return all;
 }
 
+/// Of all-gathers and reduce-scatters.
+const std::vector<Constant>& shard_constants() {
+  static const std::vector<Constant> all{
+      {"blackwell", 0.7, 1, [](PortConstants& c) -> double& { return c.blackwell; }},
+      {"in place", 0, 1, [](PortConstants& c) -> double& { return c.in_place; }},
+  };
+  return all;
+}
+
 /// law / measured of every point.
 std::vector<double> ratios(const Sweep& sweep, const PortConstants& constants) {
   const PortLaw law(sweep.cluster, constants);
   std::vector<double> ratios;
   for (const sweeps::Point& point : sweep.points) {
-    const double time = in_us(law.chosen(Collective::all_reduce, point.size).time());
-    ratios.push_back(std::max(time, sweep.at_least_us()) / point.time_us);
+    const double time = in_us(law.chosen(sweep.collective, point.size).time());
+    ratios.push_back(sweep.measured_us(time, constants.start_us) / point.time_us);
   }
   return ratios;
 }
@@ -62,8 +76,8 @@ std::vector<double> ratios_of_nccl(const Sweep& sweep) {
   const NcclLaw law(nccl_system(sweep.cluster));
   std::vector<double> ratios;
   for (const sweeps::Point& point : sweep.points) {
-    const double time = in_us(law.choose(Collective::all_reduce, point.size).time);
-    ratios.push_back(std::max(time, sweep.at_least_us()) / point.time_us);
+    const double time = in_us(law.choose(sweep.collective, point.size).time);
+    ratios.push_back(sweep.measured_us(time, 0) / point.time_us);
   }
   return ratios;
 }
@@ -81,11 +95,11 @@ double loss(const std::vector<Sweep>& sweeps, const PortConstants& constants) {
   return sum / static_cast<double>(by_source.size());
 }
 
-PortConstants fit(const std::vector<Sweep>& sweeps) {
-  PortConstants best = fitted_ports();
+PortConstants fit(const std::vector<Sweep>& sweeps, const std::vector<Constant>& constants,
+                  PortConstants best = fitted_ports()) {
   double least = loss(sweeps, best);
   for (double step = 0.16; step > 0.004; step /= 2)
-    for (const Constant& constant : constants())
+    for (const Constant& constant : constants)
       for (const double factor : {1 + step, 1 / (1 + step)})
         while (true) {
           PortConstants next = best;
@@ -97,6 +111,24 @@ PortConstants fit(const std::vector<Sweep>& sweeps) {
           best = next;
         }
   return best;
+}
+
+/// The rows from 1 MiB of the sweeps that are not outside, nor of the source.
+std::vector<Sweep> rows_of_shards(const std::vector<Sweep>& sweeps, const std::string& but) {
+  std::vector<Sweep> found;
+  for (const Sweep& sweep : sweeps) {
+    if (sweep.outside || sweep.source == but) continue;
+    found.push_back(sweep);
+    std::erase_if(found.back().points, [](const sweeps::Point& point) { return point.size < MiB; });
+  }
+  return found;
+}
+
+/// From values that no sweep has seen.
+PortConstants fit_shards(const std::vector<Sweep>& sweeps, const std::string& but) {
+  PortConstants start = fitted_ports();
+  for (const Constant& constant : shard_constants()) constant.of(start) = 1;
+  return fit(rows_of_shards(sweeps, but), shard_constants(), start);
 }
 
 struct Summary {
@@ -136,9 +168,9 @@ void print_all(const std::vector<Sweep>& sweeps, const RatiosOf& ratios_of, bool
   print("at 1 GiB", gibibyte);
 }
 
-void print(const PortConstants& values) {
+void print(const PortConstants& values, const std::vector<Constant>& constants) {
   PortConstants copy = values;
-  for (const Constant& constant : constants())
+  for (const Constant& constant : constants)
     std::printf("%-20s %.3f\n", constant.name, constant.of(copy));
 }
 
@@ -148,24 +180,57 @@ void print_rows(const Sweep& sweep) {
   std::printf("%s\n%12s %12s %12s %7s  %s\n", sweep.file.c_str(), "bytes", "measured us", "law us",
               "error", "chosen, bound by; all others in us");
   for (const sweeps::Point& point : sweep.points) {
-    const PortLaw::Price found = law.chosen(Collective::all_reduce, point.size);
-    const double time = std::max(in_us(found.time()), sweep.at_least_us());
+    const PortLaw::Price found = law.chosen(sweep.collective, point.size);
+    const double time = sweep.measured_us(in_us(found.time()), fitted_ports().start_us);
     std::printf("%12lld %12.1f %12.1f %+5.0f %%  %s %s, %s;",
                 static_cast<long long>(point.size.count), point.time_us, time,
                 100 * (time / point.time_us - 1), name_of(*found.choice.algorithm).data(),
                 name_of(*found.choice.protocol).data(), name_of(found.choice.bound).data());
     for (const NcclAlgorithm algorithm : all_nccl_algorithms)
       for (const NcclProtocol protocol : all_nccl_protocols)
-        if (const auto other = law.price(Collective::all_reduce, algorithm, protocol, point.size))
+        if (const auto other = law.price(sweep.collective, algorithm, protocol, point.size))
           std::printf(" %s %s %.0f", name_of(algorithm).data(), name_of(protocol).data(),
                       in_us(other->time()));
     std::printf("\n");
   }
 }
 
+/// Of every row: file, source, is it outside, collective, ranks, bytes, measured and by law, us,
+/// the algorithm, the protocol, what bounds it; by constants of shards that are fitted without the
+/// source.
+void print_shards(const std::vector<Sweep>& sweeps) {
+  for (const Sweep& sweep : sweeps) {
+    const PortLaw law(sweep.cluster, fit_shards(sweeps, sweep.source));
+    for (const sweeps::Point& point : sweep.points) {
+      const PortLaw::Price found = law.chosen(sweep.collective, point.size);
+      std::printf("%s,%s,%d,%s,%d,%lld,%.2f,%.2f,%s,%s,%s\n", sweep.file.c_str(),
+                  sweep.source.c_str(), sweep.outside,
+                  sweep.collective == Collective::all_gather ? "all-gather" : "reduce-scatter",
+                  sweep.cluster.ranks(), static_cast<long long>(point.size.count), point.time_us,
+                  sweep.measured_us(in_us(found.time()), fitted_ports().start_us),
+                  name_of(*found.choice.algorithm).data(), name_of(*found.choice.protocol).data(),
+                  name_of(found.choice.bound).data());
+    }
+  }
+}
+
+/// Of every rate: collective, nodes, ranks of each, measured and by the law (GB/s).
+void print_rates(const std::vector<sweeps::Rate>& rates, const PortConstants& constants) {
+  for (const sweeps::Rate& rate : rates) {
+    const PortLaw law(rate.cluster(), constants);
+    const double found = sweeps::gigabytes_per_second(
+        [&](Bytes size) { return in_us(law.chosen(rate.collective, size).time()); });
+    std::printf("%s,%d,%d,%.1f,%.1f\n",
+                rate.collective == Collective::all_gather ? "all-gather" : "reduce-scatter",
+                rate.nodes, rate.ranks_per_node, rate.gigabytes_per_second, found);
+  }
+}
+
 int main_of(int count, char** words) {
   if (count < 2) {
-    std::fprintf(stderr, "usage: fit_ports TESTS/DATA [--fit | --leave | --rows]\n");
+    std::fprintf(stderr,
+                 "usage: fit_ports TESTS/DATA [--fit | --leave | --rows | --shards | --fit-shards "
+                 "| --rates]\n");
     return 2;
   }
   const std::vector<Sweep> sweeps = sweeps::all_sweeps(words[1]);
@@ -181,7 +246,7 @@ int main_of(int count, char** words) {
       std::vector<Sweep> others;
       for (const Sweep& sweep : inside)
         if (sweep.source != source) others.push_back(sweep);
-      const PortConstants found = fit(others);
+      const PortConstants found = fit(others, constants());
       std::vector<double> ratios_here;
       for (const Sweep& sweep : left_out)
         for (const double ratio : ratios(sweep, found)) ratios_here.push_back(ratio);
@@ -191,14 +256,27 @@ int main_of(int count, char** words) {
     print("every source predicted without itself", all);
     return 0;
   }
+  if (mode == "--shards") {
+    print_shards(sweeps::shard_sweeps(words[1]));
+    return 0;
+  }
+  if (mode == "--fit-shards") {
+    print(fit_shards(sweeps::shard_sweeps(words[1]), ""), shard_constants());
+    return 0;
+  }
+  if (mode == "--rates") {
+    print_rates(sweeps::all_rates(words[1]), fitted_ports());
+    return 0;
+  }
   if (mode == "--rows") {
     for (const Sweep& sweep : sweeps) print_rows(sweep);
+    for (const Sweep& sweep : sweeps::shard_sweeps(words[1])) print_rows(sweep);
     return 0;
   }
   PortConstants values = fitted_ports();
   if (mode == "--fit") {
-    values = fit(inside);
-    print(values);
+    values = fit(inside, constants());
+    print(values, constants());
   } else {
     std::printf("NCCL's own model\n");
     print_all(sweeps, ratios_of_nccl, true);

@@ -55,6 +55,7 @@ const Hints of_clusters{
     {"collectives.channels", {40}},
     {"collectives.law", {60}},
     {"collectives.release", {30}},
+    {"collectives.cta_policy", {0}},
     {"host.factor", {100}}};
 
 /// Networks that are quickly predicted; each model of the catalogue has a family of its own.
@@ -130,6 +131,7 @@ const Hints of_trainings{
     {"training.replicate", {0}},
     {"training.reduce_scatter_max_input_buffers", {0}},
     {"training.separate_reduce_scatter_group", {0}},
+    {"training.cuda_device_max_connections", {0}},
     {"training.mp_policy", {0}},
     {"training.zero1", {0}},
     {"training.zero2", {0}},

@@ -213,6 +213,7 @@ std::string choice_text(const CollectiveChoice& choice) {
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   if (choice.algorithm) add(std::string(name_of(*choice.algorithm)));
   if (choice.gloo) add(std::string(name_of(*choice.gloo)));
+  if (choice.copy_engines) add("copy engines");
   if (choice.protocol) text += fmt::format(" {}", name_of(*choice.protocol));
   if (choice.channels > 0)
     add(fmt::format("{} channel{}", choice.channels, choice.channels > 1 ? "s" : ""));

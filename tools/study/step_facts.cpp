@@ -79,9 +79,9 @@ std::vector<Fact> compute_facts(const Scenario& scenario) {
 /// How collectives run, where the scenario says so.
 std::string key_of(const Cluster& cluster) {
   const auto number = [](const auto& value) { return value ? static_cast<int>(*value) : -1; };
-  return fmt::format("{} {} {} {}", static_cast<int>(cluster.collectives),
+  return fmt::format("{} {} {} {} {}", static_cast<int>(cluster.collectives),
                      number(cluster.forced.algorithm), number(cluster.forced.protocol),
-                     number(cluster.forced.channels));
+                     number(cluster.forced.channels), static_cast<int>(cluster.forced.cta_policy));
 }
 
 std::vector<Fact> communication_facts(const CalibratedCluster& cluster) {

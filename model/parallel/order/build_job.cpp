@@ -22,6 +22,7 @@
 #include "model/parallel/order/user_hook_tasks.hpp"
 #include "model/parallel/policy/strategy_tasks.hpp"
 #include "model/parallel/write/step_builder.hpp"
+#include "model/program/one_queue.hpp"
 
 namespace ddpsim {
 namespace {
@@ -254,7 +255,10 @@ program::Job build_job(const StepWorks& works, const Training& training, bool al
 
 program::Job build_job(const StepWorks& works, const Training& training, StrategyTasks& strategy,
                        bool all_have_inputs) {
-  return Step(works, training, strategy).build(all_have_inputs);
+  program::Job job = Step(works, training, strategy).build(all_have_inputs);
+  const bool in_order = training.strategy == Strategy::fsdp &&
+                        training.cuda_device_max_connections == 1 && !works.device.synchronous;
+  return in_order ? program::in_one_queue(job) : job;
 }
 
 OneBucket build_one_bucket(const StepWorks& works, Training training) {

@@ -156,6 +156,21 @@ const Map<Collectives>& collectives_map() {
                       .otherwise = "as many as NCCL chooses",
                       .example = "16",
                       .elsewhere = {{"NCCL_MAX_NCHANNELS", "NCCL's"}}})
+          .key_taken("cta_policy",
+                     value::one_of(all_cta_policies,
+                                   {"kernels move what is gathered",
+                                    "copy engines do, within a node of an NVSwitch: no SM is "
+                                    "taken, and it takes longer"}),
+                     [](Collectives& c, CtaPolicy given) { c.forced.cta_policy = given; },
+                     {.meaning = "How NCCL all-gathers in symmetric memory "
+                                 "(`set_symm_mem_for_comm` of fully_shard): all other collectives "
+                                 "are as ever.",
+                      .unset = "default",
+                      .example = "zero",
+                      .source = "NCCL 2.28.9, src/ce_coll.cc; what copies take: "
+                                "github.com/KuangjuX/NVSHMEM-Tutorial, issue 23, pull requests 29 "
+                                "and 31",
+                      .elsewhere = {{"NCCL_CTA_POLICY", "NCCL's"}}})
           .key_taken("release",
                      value::one_of(all_nccl_releases,
                                    {"and earlier ones: trees for small messages alone, as long as "
@@ -261,6 +276,13 @@ void check_links(ClusterDraft& cluster, const YamlMap& map) {
     if (cluster.collectives == CollectiveModel::nccl && cluster.device.compute_capability == 0)
       value->fail("nccl needs a CUDA device");
     const ForcedChoice& forced = cluster.forced;
+    if (forced.cta_policy != CtaPolicy::usual) {
+      if (cluster.collectives != CollectiveModel::nccl &&
+          cluster.collectives != CollectiveModel::automatic)
+        value->fail("cta_policy is NCCL's: take law: nccl");
+      if (cluster.device.compute_capability == 0)
+        value->fail("cta_policy is NCCL's, which needs a CUDA device");
+    }
     if (cluster.collectives == CollectiveModel::gloo) {
       check_gloo(cluster, *value);
     } else if (forced.gloo && !forced.algorithm) {

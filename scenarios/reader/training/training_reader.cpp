@@ -495,6 +495,14 @@ void add_shards(Map<TrainingDraft>& map) {
            {.meaning = "Strategy fsdp: whether reduce-scatters have a communicator of their own "
                        "beside that of all-gathers.",
             .source = "FSDPModule.set_separate_reduce_scatter_group (rule F39)"})
+      .key("cuda_device_max_connections", value::whole(1, 32),
+           &TrainingDraft::cuda_device_max_connections,
+           {.meaning = "Strategy fsdp: CUDA_DEVICE_MAX_CONNECTIONS. With 1 all streams of a GPU "
+                       "share a queue, and what one task waits for, all behind it wait for: "
+                       "kernels of the backward pass wait for reduce-scatters. With more, each "
+                       "stream has a queue of its own.",
+            .source = "CUDA C++ Programming Guide, environment variables; "
+                      "github.com/verl-project/verl-omni/issues/421"})
       .key("mp_policy", value::mapping(&mixed_precision_map), &TrainingDraft::mp_policy,
            {.meaning = "Strategy fsdp: mixed precision by fully_shard's own casts, in place of "
                        "autocast's. Other strategies keep `workload.compute`.",

@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "model/cluster/cluster.hpp"
+#include "model/cost/nccl_law.hpp"
 
-/// Public all-reduce sweeps, and the clusters they ran on by their data sheets alone. Each file's
-/// header names the machine and where the figures are from.
+/// Public sweeps of collectives, and the clusters they ran on by their data sheets alone. Each
+/// file's header names the machine and where the figures are from.
 namespace ddpsim::sweeps {
 
 struct Point {
@@ -26,10 +27,16 @@ struct Sweep {
   int gpus_per_process = 1;
   /// What no data sheet says slows it: not fitted, and counted apart.
   bool outside = false;
+  Collective collective = Collective::all_reduce;
+  bool of_kernels = false;  ///< no launch is in the times
 
-  /// nccl-tests enqueues for one GPU after another, 4.9 us each (the two logs of one A100 host,
-  /// tests/data/nccl-tests, with one process and with eight).
-  double at_least_us() const { return gpus_per_process > 1 ? 4.9 * gpus_per_process : 0; }
+  /// What would be measured of a collective that takes so long by the law. nccl-tests enqueues for
+  /// one GPU after another, 4.9 us each (the two logs of one A100 host, tests/data/nccl-tests, with
+  /// one process and with eight). `launch_us`: of a kernel.
+  double measured_us(double by_law_us, double launch_us) const {
+    return std::max(of_kernels ? by_law_us - launch_us : by_law_us,
+                    gpus_per_process > 1 ? 4.9 * gpus_per_process : 0);
+  }
 };
 
 inline Link link_of(LinkKind kind, double gigabytes, bool nvswitch = false) {
@@ -87,7 +94,7 @@ inline std::vector<Point> points_of(const std::string& file) {
   return points;
 }
 
-/// `folder`: tests/data.
+/// All-reduces. `folder`: tests/data.
 inline std::vector<Sweep> all_sweeps(const std::string& folder) {
   const auto ring = NcclAlgorithm::ring;
   const Cluster v100 = node(70, 8, LinkKind::nvlink, 150, false),
@@ -182,6 +189,148 @@ inline std::vector<Sweep> all_sweeps(const std::string& folder) {
     if (sweep.source == "dgx-2h") drop(256 * KiB.count, 512 * KiB.count);
   }
   return sweeps;
+}
+
+/// All-gathers and reduce-scatters; sizes are of the whole array. `folder`: tests/data.
+inline std::vector<Sweep> shard_sweeps(const std::string& folder) {
+  constexpr auto gathers = Collective::all_gather, scatters = Collective::reduce_scatter;
+  const Cluster h100 = node(90, 8, LinkKind::nvlink, 450),
+                b200 = node(100, 8, LinkKind::nvlink, 900);
+  const auto lone = [](int capability, double gigabytes) {
+    return nodes(2, node(capability, 1, LinkKind::nvlink, 450), 1, gigabytes);
+  };
+  // Four GPUs of a tray, each with two ports of 400 Gbit/s.
+  const Cluster trays = nodes(2, node(103, 4, LinkKind::nvlink, 900), 8, 50);
+  const std::string gather = "collectives/allgather_", scatter = "collectives/reducescatter_";
+  std::vector<Sweep> sweeps{
+      // One process drives all GPUs: up to 8 MiB all its collectives, all-reduces of NVLS too, take
+      // 43 to 50 us.
+      {gather + "8x_h100_nvswitch_bf16", "h100 bf16", h100, {}, 8, false, gathers},
+      {scatter + "8x_h100_nvswitch_bf16", "h100 bf16", h100, {}, 8, false, scatters},
+      {gather + "8x_h100_kernels", "megatron 5596", h100, {}, 1, false, gathers, true},
+      {scatter + "8x_h100_kernels", "megatron 5596", h100, {}, 1, false, scatters, true},
+      {gather + "2x_b200_nvlink",
+       "dranet b200",
+       node(100, 2, LinkKind::nvlink, 900),
+       {},
+       1,
+       false,
+       gathers},
+      {gather + "8x_b200_torch", "triton 2361", b200, {}, 1, false, gathers},
+      {gather + "2x_b200_2nodes_1nic_roce", "dranet b200", lone(100, 50), {}, 1, false, gathers},
+      {gather + "8x_gb300_2trays_rdma", "a4x max", trays, {}, 1, false, gathers},
+      {gather + "8x_gb300_2trays_rdma_run2", "a4x max", trays, {}, 1, false, gathers},
+      // One of the bridge's two links: see the file's header.
+      {gather + "2x_rtx2080ti_nvlink",
+       "2080 ti bridge",
+       node(75, 2, LinkKind::nvlink, 25, false),
+       {},
+       1,
+       false,
+       gathers},
+      {gather + "2x_gb10_2nodes_200g", "gb10", lone(121, 25), {}, 1, false, gathers},
+      // NCCL copies from GPU to GPU past no more than switches of PCIe, unless it is told to.
+      {gather + "2x_pcie5_flashinfer",
+       "flashinfer",
+       node(120, 2, LinkKind::pcie, 63),
+       {},
+       1,
+       false,
+       gathers},
+      {scatter + "8x_pcie5_flashinfer",
+       "flashinfer",
+       node(120, 8, LinkKind::pcie, 63),
+       {},
+       1,
+       false,
+       scatters},
+      // As among the all-reduces: clouds' plugins, a NIC that is not beside the GPU, kernels that
+      // copy through the host's memory, and a node that is set up badly.
+      {gather + "2x_h200_2nodes_1nic_roce", "dranet h200", lone(90, 50), {}, 1, true, gathers},
+      {gather + "16x_h100_2nodes_a3mega",
+       "dstack",
+       nodes(2, h100, 8, 25, LinkKind::ethernet),
+       {},
+       1,
+       true,
+       gathers},
+      {gather + "16x_h100_2nodes_a3high",
+       "dstack",
+       nodes(2, h100, 4, 25, LinkKind::ethernet),
+       {},
+       1,
+       true,
+       gathers},
+      {gather + "16x_b200_2nodes_roce_slow",
+       "dranet b200",
+       nodes(2, b200, 8, 50),
+       {},
+       1,
+       true,
+       gathers},
+      {"nccl-tests/allgather_2x_rtx2080ti_pcie",
+       "2080 ti",
+       node(75, 2, LinkKind::pcie, 15.75),
+       {},
+       2,
+       true,
+       gathers},
+  };
+  for (Sweep& sweep : sweeps) {
+    if (sweep.source != "a4x max" && sweep.source != "gb10" && sweep.source != "triton 2361" &&
+        sweep.source != "megatron 5596" && sweep.source != "flashinfer")
+      sweep.cluster.forced.release = NcclRelease::before_2_28;
+    sweep.points = points_of(folder + "/" + sweep.file + ".csv");
+    // Below, a call of torch takes longer than the collective: see the file's header.
+    if (sweep.source == "triton 2361")
+      std::erase_if(sweep.points, [](const Point& point) { return point.size < 512 * MiB; });
+  }
+  return sweeps;
+}
+
+/// What all sizes of a gather or a scatter reach on nodes of H100 with a NIC of 400 Gbit/s for each
+/// GPU, as tests/data/collectives/rates_h100_roce_400g.csv has it: bytes/s beyond the time of the
+/// smallest.
+struct Rate {
+  Collective collective = Collective::all_gather;
+  int nodes = 1, ranks_per_node = 1;
+  double gigabytes_per_second = 0;
+
+  Cluster cluster() const {
+    const Cluster inside = node(90, ranks_per_node, LinkKind::nvlink, 450);
+    Cluster all = nodes == 1 ? inside : sweeps::nodes(nodes, inside, ranks_per_node, 50);
+    all.forced.release = NcclRelease::before_2_28;
+    return all;
+  }
+};
+
+inline std::vector<Rate> all_rates(const std::string& folder) {
+  const std::string file = folder + "/collectives/rates_h100_roce_400g.csv";
+  std::ifstream in(file);
+  if (!in) throw std::runtime_error(file + ": not there");
+  std::vector<Rate> rates;
+  for (std::string line; std::getline(in, line);) {
+    const bool gathers = line.starts_with("all_gather,");
+    if (!gathers && !line.starts_with("reduce_scatter,")) continue;
+    std::istringstream fields(line.substr(line.find(',') + 1));
+    Rate rate{gathers ? Collective::all_gather : Collective::reduce_scatter};
+    double startup_us = 0;
+    char comma = 0;
+    fields >> rate.nodes >> comma >> rate.ranks_per_node >> comma >> startup_us >> comma >>
+        rate.gigabytes_per_second;
+    rates.push_back(rate);
+  }
+  return rates;
+}
+
+/// What the source makes of times, of a law's.
+template <class TimeUs>
+double gigabytes_per_second(const TimeUs& time_us) {
+  double least = time_us(4 * KiB), most = 0;
+  for (const Bytes size : {16 * KiB, 64 * KiB}) least = std::min(least, time_us(size));
+  for (Bytes size = 128 * MiB; size <= GiB; size = 2 * size)
+    most = std::max(most, 1e-3 * static_cast<double>(size.count) / (time_us(size) - least));
+  return most;
 }
 
 }  // namespace ddpsim::sweeps

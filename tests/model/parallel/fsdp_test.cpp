@@ -28,6 +28,7 @@ Training random_sharding(drawn::Draw& draw) {
   if (draw.one_in(2)) training.reshard_after_forward = draw.one_in(2);
   training.reduce_scatter_max_input_buffers = draw.between(1, 3);
   training.separate_reduce_scatter_group = draw.one_in(3);
+  if (draw.one_in(4)) training.cuda_device_max_connections = 1;
   training.micro_batches = draw.one_in(2) ? 1 : draw.between(2, 3);
   training.no_sync = draw.one_in(2);
   const std::array types{DType::bf16, DType::fp16, DType::fp32};

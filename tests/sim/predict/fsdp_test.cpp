@@ -98,4 +98,27 @@ TEST_CASE("steps of fully_shard take what counting them by hand gives", "[sim][f
   CHECK(pass_ends(casts_and_sends, mixed) == PassEnds{47ms, 127ms});
 }
 
+TEST_CASE(
+    "with one queue the backward pass waits for reduce-scatters, the forward pass for nothing",
+    "[sim][fsdp]") {
+  // Of four units the gathers of the first two are issued behind a reduce-scatter, and the kernels
+  // behind them: those of the third and the second unit begin when it has ended, 4 ms later each.
+  // github.com/verl-project/verl-omni/issues/421 saw the same: gathers overlapped with kernels, and
+  // reduce-scatters with none.
+  const TaskLengths computes{4ms, 4ms, 10ms, 20ms, 0ms};
+  Training usual, one;
+  usual.reshard_after_forward = true;
+  one = usual;
+  one.cuda_device_max_connections = 1;
+  CHECK(pass_ends(computes, usual) == PassEnds{44ms, 128ms});
+  CHECK(pass_ends(computes, one) == PassEnds{44ms, 136ms});
+  // Nothing is gathered in the backward pass: nothing waits for a reduce-scatter.
+  one.reshard_after_forward = false;
+  CHECK(pass_ends(computes, one) == PassEnds{44ms, 128ms});
+  // In a communicator of their own reduce-scatters hold up no gather, and so no kernel.
+  one.reshard_after_forward = true;
+  one.separate_reduce_scatter_group = true;
+  CHECK(pass_ends(computes, one) == PassEnds{44ms, 128ms});
+}
+
 }  // namespace ddpsim
