@@ -149,13 +149,48 @@ struct MixedPrecision {
   bool operator==(const MixedPrecision&) const = default;
 };
 
+/// What becomes of a unit's whole parameters behind its forward pass.
+struct Reshard {
+  bool frees = true;
+  /// If so: so many ranks next to each other keep one of as many parts each for the backward pass;
+  /// 0: all ranks that share the parameters, which keep their own parts.
+  int ranks = 0;
+
+  constexpr Reshard(bool frees_them = true) : frees(frees_them) {}  // NOLINT: a truth value is one
+  static constexpr Reshard among(int ranks) {
+    Reshard reshard;
+    reshard.ranks = ranks;
+    return reshard;
+  }
+  friend bool operator==(const Reshard&, const Reshard&) = default;
+};
+
+/// What a call of fully_shard, or setters of its module, say of one unit.
+struct UnitSettings {
+  std::optional<Reshard> reshard_after_forward;  ///< none: as all units
+  bool unshard_in_backward = true;               ///< set_unshard_in_backward
+  /// set_modules_to_forward_prefetch, set_modules_to_backward_prefetch: units, as indices into
+  /// FsdpSettings::units. Empty: as the depths say.
+  std::vector<std::int32_t> forward_prefetch, backward_prefetch;
+
+  friend bool operator==(const UnitSettings&, const UnitSettings&) = default;
+};
+
 /// `fsdp`.
 struct FsdpSettings {
   /// Parameters of each call of fully_shard but the root's, in the order of the modules. None: the
   /// blocks (policy/fsdp_units.hpp).
   std::vector<std::vector<std::int32_t>> units;
+  /// [unit] Of some; empty: no unit has settings of its own.
+  std::vector<UnitSettings> unit_settings;
   /// none: that of all units but the root's.
-  std::optional<bool> reshard_after_forward;
+  std::optional<Reshard> reshard_after_forward;
+  /// Each unit but the root's prefetches so many behind it, or before it in backward, explicitly;
+  /// 0: none, and in backward the one before it, as fully_shard does by itself.
+  int forward_prefetch = 0, backward_prefetch = 0;
+  /// set_reshard_after_backward. If not, whole parameters stay until the next micro-batch's forward
+  /// pass has ended; behind the last one they are always freed.
+  bool reshard_after_backward = true;
   /// So many replicas of the shards, each on as many ranks next to each other (HSDP).
   int replicate = 1;
   /// set_reduce_scatter_max_input_buffers

@@ -70,6 +70,9 @@ void add_hooks(Families& all) {
 /// Keys of strategy fsdp, which no draw takes.
 const std::set<std::string> of_shards{"units",
                                       "reshard_after_forward",
+                                      "reshard_after_backward",
+                                      "forward_prefetch",
+                                      "backward_prefetch",
                                       "replicate",
                                       "reduce_scatter_max_input_buffers",
                                       "separate_reduce_scatter_group",

@@ -81,16 +81,51 @@ class Recorder(TorchDispatchMode):
                 setattr(groups.FSDPParamGroup, name, original)
 
 
-def step_of_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=False, **settings):
-    """The record of a step that has done one before: all of its micro-batches."""
+def depths(wrapped, forward_prefetch=0, backward_prefetch=0):
+    """Each unit's lists of so many units behind it, and before it."""
+    for i, module in enumerate(wrapped):
+        if forward_prefetch:
+            module.set_modules_to_forward_prefetch(wrapped[i + 1:i + 1 + forward_prefetch])
+        if backward_prefetch:
+            first = max(0, i - backward_prefetch)
+            module.set_modules_to_backward_prefetch(wrapped[first:i][::-1])
+
+
+def set_own(wrapped, names, own):
+    """Of units with settings of their own, those that setters of modules take. `own` is a unit's
+    entry of a scenario."""
+    for module, name in zip(wrapped, names):
+        settings = own.get(name, {})
+        if not settings.get('unshard_in_backward', True):
+            module.set_unshard_in_backward(False)
+        for key in ('forward_prefetch', 'backward_prefetch'):
+            if key in settings:
+                lists = [wrapped[names.index(each)] for each in settings[key]]
+                getattr(module, f'set_modules_to_{key}')(lists)
+
+
+def step_of_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=False,
+                        reshard_after_backward=True, forward_prefetch=0, backward_prefetch=0,
+                        own=None, **settings):
+    """The record of a step that has done one before: all of its micro-batches. `own` is, by a
+    unit's first module, what a scenario's `units` says of it alone."""
+    own = own or {}
     for unit in units:
-        fully_shard([model.get_submodule(name) for name in unit], **settings)
+        mine = {key: value for key, value in own.get(unit[0], {}).items()
+                if key == 'reshard_after_forward'}
+        fully_shard([model.get_submodule(name) for name in unit], **{**settings, **mine})
     fully_shard(model, **settings)
+    names = [unit[0] for unit in units]
+    wrapped = [model.get_submodule(name) for name in names]
+    depths(wrapped, forward_prefetch, backward_prefetch)
+    set_own(wrapped, names, own)
     recorder = Recorder()
 
     def step():
         for micro_batch in range(micro_batches):
-            model.set_requires_gradient_sync(not no_sync or micro_batch + 1 == micro_batches)
+            is_last = micro_batch + 1 == micro_batches
+            model.set_requires_gradient_sync(not no_sync or is_last)
+            model.set_reshard_after_backward(reshard_after_backward or is_last)
             loss(model, batch).backward()
 
     step()

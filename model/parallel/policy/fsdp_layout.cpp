@@ -35,6 +35,63 @@ std::vector<std::size_t> layers_of_parameters(const StepBuilder& step) {
   return layers;
 }
 
+const UnitSettings& settings_of(const StepBuilder& step, const ShardedUnit& unit) {
+  static const UnitSettings none;
+  const std::vector<UnitSettings>& all = step.training.unit_settings;
+  return unit.given == nobody || all.empty() ? none : all[at(unit.given)];
+}
+
+/// F27-F30.
+void give_settings(const StepBuilder& step, ShardedUnit& unit) {
+  const UnitSettings& own = settings_of(step, unit);
+  std::optional<Reshard> reshard = own.reshard_after_forward;
+  if (!reshard) reshard = step.training.reshard_after_forward;
+  const std::int32_t shards = step.writer.device.ranks / step.training.replicate;
+  unit.resharded = reshard.value_or(Reshard(!unit.is_root)).frees;
+  unit.neighbours = reshard && reshard->frees && reshard->ranks != shards ? reshard->ranks : 0;
+  unit.unshard_in_backward = own.unshard_in_backward;
+}
+
+/// F23, F33: a unit's own lists, or as many units behind it, or before it in backward, as the
+/// depths say. The root has no lists.
+void give_prefetches(const StepBuilder& step, const std::vector<std::int32_t>& number_of_given,
+                     std::vector<ShardedUnit>& units) {
+  const auto begin = static_cast<std::int32_t>(!units.empty() && units.front().is_root ? 1 : 0);
+  const auto end = static_cast<std::int32_t>(units.size());
+  const auto numbers = [&](const std::vector<std::int32_t>& given) {
+    std::vector<std::int32_t> found;
+    for (const std::int32_t each : given) found.push_back(number_of_given[at(each)]);
+    return found;
+  };
+  for (std::int32_t u = begin; u < end; ++u) {
+    ShardedUnit& unit = units[at(u)];
+    const UnitSettings& own = settings_of(step, unit);
+    unit.forward_prefetch = numbers(own.forward_prefetch);
+    unit.backward_prefetch = numbers(own.backward_prefetch);
+    if (unit.forward_prefetch.empty())
+      for (std::int32_t each = u + 1; each < end && each <= u + step.training.forward_prefetch;
+           ++each)
+        unit.forward_prefetch.push_back(each);
+    if (unit.backward_prefetch.empty())
+      for (std::int32_t each = u - 1; each >= begin && each >= u - step.training.backward_prefetch;
+           --each)
+        unit.backward_prefetch.push_back(each);
+  }
+}
+
+/// F33: a unit that is freed and not gathered again takes no part in its backward pass.
+void check_unshard_in_backward(const StepBuilder& step, const ShardedUnit& unit) {
+  if (unit.unshard_in_backward || !unit.resharded) return;
+  for (const StepWorks::LayerWorks& layer : step.works.layers)
+    for (const std::int32_t weight : layer.weights.backward)
+      if (weight != nobody && std::ranges::find(unit.parameters, weight) != unit.parameters.end())
+        check(Refusal{"training.units",
+                      fmt::format("with unshard_in_backward: false {} is freed behind its forward "
+                                  "pass, but its backward pass multiplies with {}: take it out",
+                                  name_of(step, unit), step.works.names[at(weight)]),
+                      {}});
+}
+
 /// Which parameters each has, and where in the passes it begins and ends.
 std::vector<ShardedUnit> made_units(const StepBuilder& step) {
   std::vector<std::vector<std::int32_t>> given = step.training.units;
@@ -45,6 +102,7 @@ std::vector<ShardedUnit> made_units(const StepBuilder& step) {
   for (std::vector<std::int32_t>& each : given) {
     ShardedUnit& unit = others.emplace_back();
     unit.parameters = std::move(each);
+    unit.given = static_cast<std::int32_t>(others.size()) - 1;
     for (const std::int32_t parameter : unit.parameters) taken[at(parameter)] = true;
     std::vector<std::size_t> mine;
     for (const std::int32_t parameter : unit.parameters)
@@ -60,14 +118,18 @@ std::vector<ShardedUnit> made_units(const StepBuilder& step) {
     if (!taken[i]) root.parameters.push_back(static_cast<std::int32_t>(i));
   if (!root.parameters.empty()) units.push_back(std::move(root));
   for (ShardedUnit& unit : others) units.push_back(std::move(unit));
+  std::vector<std::int32_t> number_of_given(others.size(), nobody);
   const std::size_t first_gradient = first_layer_with_gradients(step);
   for (std::size_t u = 0; u < units.size(); ++u) {
     ShardedUnit& unit = units[u];
     unit.number = static_cast<std::int32_t>(u);
-    unit.resharded = step.training.reshard_after_forward.value_or(!unit.is_root);
+    if (unit.given != nobody) number_of_given[at(unit.given)] = unit.number;
+    give_settings(step, unit);
     unit.is_late = unit.is_root || unit.first <= first_gradient;
     unit.reduced = step.used(unit.parameters);
   }
+  give_prefetches(step, number_of_given, units);
+  for (const ShardedUnit& unit : units) check_unshard_in_backward(step, unit);
   return units;
 }
 
@@ -79,6 +141,26 @@ std::vector<Slice> places(const Slice& packed, const std::vector<std::int64_t>& 
     begin += each;
   }
   return places;
+}
+
+/// F30: of whole parameters, padding and all, each of some ranks next to each other keeps a part.
+void lay_out_for_neighbours(StepBuilder& step, std::vector<std::int64_t> lengths,
+                            std::int32_t ranks, ShardedUnit& unit) {
+  program::JobMemory& memory = step.writer.memory;
+  const std::int16_t among = step.writer.communicator(queue_of_neighbours(step), unit.neighbours);
+  std::int64_t length = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    lengths[i] *= ranks / unit.neighbours;
+    length += lengths[i];
+    unit.kept_parts.push_back(memory.add("part for neighbours", unit.parameters[i],
+                                         program::Holds::parameter, unit.whole, lengths[i],
+                                         program::Life::held));
+  }
+  unit.neighbours_part = {unit.gathered.buffer, among, 0, length};
+  unit.neighbours_places = memory.list(places(unit.gathered, lengths));
+  if (unit.whole != unit.kept)
+    unit.copied_parts = memory.add("copied parts", unit.number, program::Holds::gathered,
+                                   unit.whole, length, program::Life::held);
 }
 
 void lay_out(StepBuilder& step, std::int32_t ranks, std::int32_t group, ShardedUnit& unit) {
@@ -98,7 +180,7 @@ void lay_out(StepBuilder& step, std::int32_t ranks, std::int32_t group, ShardedU
                     {}});
     const MatrixShape& shape = step.works.matrices[at(each)];
     lengths.push_back(parts_of(shape.rows, ranks) * shape.columns);
-    step.memory.shard(each, lengths.back(), all);
+    step.memory.shard(each, lengths.back(), all, ranks * lengths.back());
     unit.size += step.works.gradients[at(each)].size;
   }
   const std::int64_t length = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
@@ -109,6 +191,7 @@ void lay_out(StepBuilder& step, std::int32_t ranks, std::int32_t group, ShardedU
   if (unit.whole != unit.kept)
     unit.cast_parts = memory.add("cast parts", unit.number, program::Holds::gathered, unit.whole,
                                  length, program::Life::held);
+  if (unit.neighbours != 0) lay_out_for_neighbours(step, lengths, ranks, unit);
   if (unit.reduced.empty()) return;
   std::vector<std::int64_t> reduced;
   for (std::size_t i = 0; i < lengths.size(); ++i)
@@ -135,6 +218,48 @@ void lay_out(StepBuilder& step, std::int32_t ranks, std::int32_t group, ShardedU
 
 }  // namespace
 
+std::uint8_t queue_of_scatters(const StepBuilder& step) {
+  return step.training.separate_reduce_scatter_group ? 1 : 0;
+}
+std::uint8_t queue_of_replicas(const StepBuilder& step) {
+  return static_cast<std::uint8_t>(queue_of_scatters(step) + 1);
+}
+std::uint8_t queue_of_neighbours(const StepBuilder& step) {
+  return static_cast<std::uint8_t>(queue_of_scatters(step) + (step.training.replicate > 1 ? 2 : 1));
+}
+
+std::optional<Refusal> mesh_refusal(const Training& training, int ranks) {
+  const int replicas = training.replicate;
+  if (ranks % replicas != 0)
+    return Refusal{"training.replicate",
+                   fmt::format("{} ranks cannot be {} replicas of as many ranks each: expected a "
+                               "divisor of {}",
+                               ranks, replicas, ranks),
+                   {}};
+  if (replicas > 1 && replicas == ranks)
+    return Refusal{"training.replicate",
+                   fmt::format("{} replicas on {} ranks leave nothing to shard: take fewer, or "
+                               "strategy bucketed",
+                               replicas, ranks),
+                   {}};
+  const int shards = ranks / replicas;
+  const auto neighbours = [&](const std::optional<Reshard>& reshard,
+                              const char* key) -> std::optional<Refusal> {
+    if (!reshard || !reshard->frees || reshard->ranks == 0 || shards % reshard->ranks == 0)
+      return std::nullopt;
+    return Refusal{key,
+                   fmt::format("{} ranks that share parameters cannot be groups of {}: expected a "
+                               "divisor of {}",
+                               shards, reshard->ranks, shards),
+                   {}};
+  };
+  if (auto refusal = neighbours(training.reshard_after_forward, "training.reshard_after_forward"))
+    return refusal;
+  for (const UnitSettings& each : training.unit_settings)
+    if (auto refusal = neighbours(each.reshard_after_forward, "training.units")) return refusal;
+  return std::nullopt;
+}
+
 void check_fully_shard(const StepBuilder& step) {
   const auto check_not = [](bool wrong, std::string reason) {
     if (wrong) check(Refusal{"training.strategy", std::move(reason), {}});
@@ -147,19 +272,7 @@ void check_fully_shard(const StepBuilder& step) {
               fmt::format("the gradient of {} is sparse, and fully_shard takes dense ones: take "
                           "the parameter's sparse: true out",
                           step.works.names[i].substr(0, 200)));
-  const int ranks = step.writer.device.ranks, replicas = step.training.replicate;
-  if (ranks % replicas != 0)
-    check(Refusal{"training.replicate",
-                  fmt::format("{} ranks cannot be {} replicas of as many ranks each: expected a "
-                              "divisor of {}",
-                              ranks, replicas, ranks),
-                  {}});
-  if (replicas > 1 && replicas == ranks)
-    check(Refusal{"training.replicate",
-                  fmt::format("{} replicas on {} ranks leave nothing to shard: take fewer, or "
-                              "strategy bucketed",
-                              replicas, ranks),
-                  {}});
+  check(mesh_refusal(step.training, step.writer.device.ranks));
   check_not(!step.training.hooks.empty(),
             "hooks of your own on sharded gradients are not modelled: take training.hooks out");
   check_not(step.training.join.has_value(), "fully_shard has no join(): take training.join out");

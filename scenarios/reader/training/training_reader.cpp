@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "model/parallel/policy/fsdp_layout.hpp"
 #include "model/parallel/policy/refusals.hpp"
 #include "model/parallel/write/step_works.hpp"
 #include "scenarios/reader/format/map.hpp"
@@ -400,18 +401,7 @@ void add_modes(Map<TrainingDraft>& map) {
       .excludes("iteration", {"phase"}, "iteration and phase exclude each other");
 }
 
-/// `auto`, or a truth value.
-Value<std::optional<bool>> reshard_value() {
-  return {
-      value::either({value::boolean().type,
-                     {value::word("auto", "of all units but the root's, as fully_shard does")}}),
-      [](const Yaml& given) -> std::optional<bool> {
-        if (given.is_word("auto")) return std::nullopt;
-        return given.boolean();
-      },
-      {}};
-}
-
+constexpr int most_prefetched = 1024;
 constexpr std::array mixed_types{DType::bf16, DType::fp16, DType::fp32};
 
 const Map<MixedPrecision>& mixed_precision_map() {
@@ -442,21 +432,41 @@ const Map<MixedPrecision>& mixed_precision_map() {
 /// Of strategy fsdp, by PyTorch's names.
 void add_shards(Map<TrainingDraft>& map) {
   map.key_read(
-         "units", {value::list({value::form(Form::Kind::text)}, 1)},
+         "units", units_type(),
          [](TrainingDraft& training, const Yaml& given) {
-           training.units = read_units(given, *training.workload);
+           GivenUnits units = read_units(given, *training.workload);
+           training.units = std::move(units.parameters);
+           training.unit_settings = std::move(units.settings);
          },
          {.meaning = "Strategy fsdp: the modules that fully_shard is called with, in that "
                      "order: a name, with * for any text between two dots, makes a unit of "
                      "each module named so; names with + between are one unit. The root takes "
-                     "what is left.",
+                     "what is left. A mapping gives settings of its own to what it names.",
           .otherwise = "a unit for each block: what shares its name up to the first number",
           .example = "[\"*\"]"})
       .key("reshard_after_forward", reshard_value(), &TrainingDraft::reshard_after_forward,
            {.meaning = "Strategy fsdp: whether a unit's parameters are freed behind its forward "
-                       "pass and gathered again for the backward pass.",
+                       "pass and gathered again for the backward pass. A number, which divides "
+                       "that of the ranks that share them: so many ranks next to each other keep "
+                       "one of as many parts each, and gather these for the backward pass.",
             .unset = "auto",
-            .source = "torch.distributed.fsdp.fully_shard (rules F27-F29)"})
+            .source = "torch.distributed.fsdp.fully_shard (rules F27-F30)"})
+      .key("reshard_after_backward", value::boolean(), &TrainingDraft::reshard_after_backward,
+           {.meaning = "Strategy fsdp: whether whole parameters are freed behind the backward pass "
+                       "of each micro-batch. If not, the next one's forward pass gathers nothing; "
+                       "behind the last one they are always freed.",
+            .source = "FSDPModule.set_reshard_after_backward (rules F51, F52)"})
+      .key(
+          "forward_prefetch", value::whole(0, most_prefetched), &TrainingDraft::forward_prefetch,
+          {.meaning = "Strategy fsdp: before a unit's forward pass the host issues the all-gathers "
+                      "of so many units behind it, explicitly. The order of collectives stays; "
+                      "a slow host exposes less of them.",
+           .source = "FSDPModule.set_modules_to_forward_prefetch (rule F23)"})
+      .key("backward_prefetch", value::whole(0, most_prefetched), &TrainingDraft::backward_prefetch,
+           {.meaning = "Strategy fsdp: before a unit's backward pass the host issues the "
+                       "all-gathers of so many units before it, explicitly. 0: of one, as "
+                       "fully_shard does by itself; 2 hold one more gather.",
+            .source = "FSDPModule.set_modules_to_backward_prefetch (rule F33)"})
       .key("replicate", value::whole(1, 1 << 20), &TrainingDraft::replicate,
            {.meaning = "Strategy fsdp: so many groups of ranks next to each other keep a replica "
                        "each, sharded among its ranks alone; what they reduce-scattered is "
@@ -552,7 +562,11 @@ void check_training(const YamlMap& scenario, const Scenario& read) {
   };
   check_no(bucket_refusal(gradients, read.training));
   check_no(slip_refusal(gradients, read.training));
-  if (std::count(read.compare.begin(), read.compare.end(), Strategy::bucketed) > 0) {
+  const auto compares = [&](Strategy strategy) {
+    return std::count(read.compare.begin(), read.compare.end(), strategy) > 0;
+  };
+  if (compares(Strategy::fsdp)) check_no(mesh_refusal(read.training, read.cluster.ranks()));
+  if (compares(Strategy::bucketed)) {
     check_no(step_refusal(gradients, read.training, device_of(read.cluster)));
     check_no(subgroup_refusal(read.training, read.cluster.ranks_per_node));
   }

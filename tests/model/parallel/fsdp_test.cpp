@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "model/parallel/check_for_ranks.hpp"
 #include "model/parallel/memory/peak_memory.hpp"
@@ -26,6 +27,9 @@ Training random_sharding(drawn::Draw& draw) {
   Training training;
   training.strategy = Strategy::fsdp;
   if (draw.one_in(2)) training.reshard_after_forward = draw.one_in(2);
+  if (draw.one_in(4)) training.forward_prefetch = draw.between(1, 3);
+  if (draw.one_in(4)) training.backward_prefetch = draw.between(1, 3);
+  training.reshard_after_backward = !draw.one_in(4);
   training.reduce_scatter_max_input_buffers = draw.between(1, 3);
   training.separate_reduce_scatter_group = draw.one_in(3);
   training.micro_batches = draw.one_in(2) ? 1 : draw.between(2, 3);
@@ -98,6 +102,12 @@ TEST_CASE("in a sharded step all that is read was written, and lives", "[model][
         training.replicate = draw.between(1, ranks);
       while (ranks % training.replicate != 0 || (ranks > 1 && training.replicate == ranks));
     const int shards = ranks / training.replicate;
+    if (draw.one_in(3))
+      for (const int some : {2, 3, 4})
+        if (some <= shards && shards % some == 0)
+          training.reshard_after_forward = Reshard::among(some);
+    const bool has_neighbours =
+        training.reshard_after_forward && training.reshard_after_forward->ranks > 0;
     CAPTURE(round, ranks, training.replicate, works.device.synchronous);
     program::Job job;
     try {
@@ -139,10 +149,13 @@ TEST_CASE("in a sharded step all that is read was written, and lives", "[model][
         CHECK(of(averages).times == (sends && training.replicate > 1 ? 1 : 0));
         if (sends && training.replicate > 1)
           CHECK(of(averages).payload == Bytes{reduced.count / shards});
-        const int most = training.reshard_after_forward == false ? 1 : 2;
-        CHECK(of(gathers).times >= 1);
+        // What is prefetched and not waited for comes once more.
+        const bool prefetches = training.forward_prefetch + training.backward_prefetch > 0;
+        const int most = (training.reshard_after_forward == false ? 1 : 2) + (prefetches ? 1 : 0);
+        CHECK(of(gathers).times >= (m == 0 || training.reshard_after_backward ? 1 : 0));
         CHECK(of(gathers).times <= most);
-        CHECK(of(gathers).payload == of(gathers).times * part);
+        CHECK(of(gathers).payload >= of(gathers).times * part);
+        if (!has_neighbours) CHECK(of(gathers).payload == of(gathers).times * part);
       }
   }
   CHECK(whole > 100);
@@ -173,6 +186,82 @@ TEST_CASE("F55: replicas shard among neighbours and average across them", "[mode
   CHECK(handed[Operation::all_gather] == 1 * MiB);
   CHECK(handed[Operation::reduce_scatter] == 4 * MiB);
   CHECK(handed[Operation::all_reduce] == 1 * MiB);
+}
+
+TEST_CASE("F30: neighbours keep parts of whole parameters and gather among themselves",
+          "[model][fsdp]") {
+  const Bytes unit = 4 * MiB;
+  const Workload workload =
+      timed::chain(3, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, unit);
+  const StepWorks works(workload, timed::eight_gpus(), Optimizer::sgd);
+  Training training;
+  training.strategy = Strategy::fsdp;
+  training.units = {{0}, {1}, {2}};
+  training.reshard_after_forward = Reshard::among(2);
+  const program::Job job = build_job(works, training);
+  CHECK(program::written::wrong_in(job) == "");
+  const std::vector<std::vector<std::int32_t>> pairs{{0, 1}, {2, 3}, {4, 5}, {6, 7}};
+  std::vector<Bytes> forward, backward;  // what a rank hands over
+  int kept = 0;
+  for (const program::Task& task : job.programs.front().tasks) {
+    const Work& work = job.works[task.work];
+    const program::Origin& origin = job.deed_of(task).origin;
+    kept += job.labels[at(origin.label)] == "part for neighbours" ? 1 : 0;
+    const std::int16_t communicator = program::communicator_of(job.deed_of(task).action);
+    if (communicator == nobody || work.operation != Operation::all_gather) continue;
+    const bool is_of_pair = job.communicators[at(communicator)].groups == pairs;
+    CHECK(work.group == (is_of_pair ? 2 : 0));
+    (is_of_pair ? backward : forward).push_back(work.payload);
+  }
+  CHECK(forward == std::vector<Bytes>(3, Bytes{unit.count / 8}));
+  CHECK(backward == std::vector<Bytes>(3, Bytes{unit.count / 2}));
+  CHECK(kept == 3);  // a copy for each parameter
+  // A half of each stays from forward to backward.
+  using program::Holds;
+  const StepMemory memory = step_memory(workload, Optimizer::sgd, training, job);
+  const Bytes parts{3 * unit.count / 8};
+  CHECK(memory.most[Holds::parameter] == parts + 2 * Bytes{unit.count / 2} + unit);
+  // All eight are as all.
+  training.reshard_after_forward = Reshard::among(8);
+  const program::Job among_all = build_job(works, training);
+  training.reshard_after_forward = true;
+  CHECK(among_all.works == build_job(works, training).works);
+}
+
+TEST_CASE("units are resharded and prefetched each as it says", "[model][fsdp]") {
+  const Workload workload =
+      timed::chain(4, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, 4 * MiB);
+  const StepWorks works(workload, timed::eight_gpus(), Optimizer::sgd);
+  Training training;
+  training.strategy = Strategy::fsdp;
+  training.units = {{0}, {1}, {2}, {3}};
+  training.reshard_after_forward = true;
+  // Gathers and the kernels of passes as the host issues them: "g2" of unit 2, "F1", "B3".
+  const auto issued = [&] {
+    std::string all;
+    const program::Job job = build_job(works, training);
+    CHECK(program::written::wrong_in(job) == "");
+    for (const program::Task& task : job.programs.front().tasks) {
+      const Operation operation = job.works[task.work].operation;
+      const program::Origin& origin = job.deed_of(task).origin;
+      if (operation == Operation::all_gather) all += fmt::format(" g{}", origin.group);
+      if (operation == Operation::forward) all += fmt::format(" F{}", origin.layer);
+      if (operation == Operation::backward) all += fmt::format(" B{}", origin.layer);
+    }
+    return all;
+  };
+  CHECK(issued() == " g0 F0 g1 F1 g2 F2 g3 F3 g3 g2 B3 g1 B2 g0 B1 B0");
+  training.forward_prefetch = 1;  // F23: the same order, before the kernels
+  CHECK(issued() == " g0 g1 F0 g2 F1 g3 F2 F3 g3 g2 B3 g1 B2 g0 B1 B0");
+  training.forward_prefetch = 0;
+  training.backward_prefetch = 2;
+  CHECK(issued() == " g0 F0 g1 F1 g2 F2 g3 F3 g3 g2 g1 B3 g0 B2 B1 B0");
+  training.backward_prefetch = 0;
+  training.unit_settings.resize(4);
+  training.unit_settings[1].reshard_after_forward = false;
+  training.unit_settings[3].backward_prefetch = {0};
+  training.unit_settings[0].forward_prefetch = {2, 3};
+  CHECK(issued() == " g0 g2 g3 F0 g1 F1 F2 F3 g3 g0 B3 g2 B2 B1 B0");
 }
 
 TEST_CASE("F44: clipping reduces one number among the ranks that share", "[model][fsdp]") {

@@ -1,0 +1,177 @@
+#include "model/parallel/policy/fsdp_gather.hpp"
+
+#include <algorithm>
+
+namespace ddpsim {
+
+using program::Operands;
+using program::Slice;
+
+StepStream stream_of_shards(const StepBuilder& step, StepStream on_gpus) {
+  if (!step.writer.device.synchronous) return on_gpus;
+  return on_gpus == StepStream::copy_in ? StepStream::host : StepStream::communication;
+}
+
+program::Origin origin_of(StepBuilder& step, const ShardedUnit& unit, std::string_view label) {
+  program::Origin origin;
+  origin.group = unit.number;
+  origin.label = step.writer.memory.label(label);
+  return origin;
+}
+
+void FsdpGathers::begin_forward(StepBuilder& step) {
+  gate_ = step.writer.last_kernel;
+  last_copy_out_ = nobody;
+}
+
+void FsdpGathers::gather(StepBuilder& step, StepUnit& unit) {
+  if (unit.is_whole || unit.gathering != nobody) return;
+  StepWriter& writer = step.writer;
+  // What neighbours keep was copied on the stream of kernels.
+  gate_ = std::max(gate_, std::exchange(unit.resharded_by, nobody));
+  std::vector<Slice> parts;
+  if (unit.is_among_neighbours)
+    parts = unit.kept_parts;
+  else
+    for (const std::int32_t each : unit.parameters) parts.push_back(step.memory.shard_of(each));
+  const Slice& to_cast = unit.is_among_neighbours ? unit.copied_parts : unit.cast_parts;
+  if (!to_cast.empty()) parts = cast(step, unit, parts);
+  writer.comes(unit.gathered, StepStream::copy_in);
+  const Slice& mine = unit.is_among_neighbours ? unit.neighbours_part : unit.part;
+  const Bytes part = mine.count * size_of(unit.whole);
+  const Work copy = moving(Operation::pack, 2 * part);
+  const Operands to = writer.memory.list({mine});
+  writer.add(Operation::pack, stream_of_shards(step, StepStream::copy_in), writer.number_of(copy),
+             program::Pack{.to = to, .from = writer.memory.list(parts)},
+             origin_of(step, unit, "all-gather copy-in"));
+  behind_gate(step);
+  StepWriter::Sending sending;
+  sending.stream = stream_of_shards(step, StepStream::gather);
+  sending.work.operation = Operation::all_gather;
+  sending.work.message = Message::parameters;
+  sending.work.payload = part;
+  sending.work.group = group_;
+  if (unit.is_among_neighbours) {
+    sending.work.group = unit.neighbours;
+    sending.work.communicator = queue_of_neighbours(step);
+  }
+  sending.work.handed_over = true;
+  sending.what.what = program::Collectives::all_gather;
+  sending.what.from = mine;
+  sending.what.to = unit.gathered;
+  sending.of.group = unit.number;
+  sending.input = sending.ready = writer.newest();
+  unit.gathering = writer.send(sending);
+  if (!to_cast.empty()) writer.goes(to_cast, StepStream::copy_in);
+  if (writer.device.synchronous) writer.await(unit.gathering, unit.number);
+}
+
+/// All parts into one piece, in the type of whole parameters; parts for neighbours are of it
+/// already. Returns that piece.
+std::vector<Slice> FsdpGathers::cast(StepBuilder& step, const StepUnit& unit,
+                                     const std::vector<Slice>& parts) {
+  StepWriter& writer = step.writer;
+  const bool casts = !unit.is_among_neighbours;
+  const Slice& piece = casts ? unit.cast_parts : unit.copied_parts;
+  writer.comes(piece, StepStream::copy_in);
+  std::vector<Slice> places;
+  std::int64_t begin = 0;
+  for (const Slice& each : parts) {
+    places.push_back({piece.buffer, program::nowhere, begin, each.count});
+    begin += each.count;
+  }
+  const Operation operation = casts ? Operation::cast : Operation::pack;
+  const Bytes read = size_of(casts ? unit.kept : unit.whole);
+  const Work work = moving(operation, piece.count * (read + size_of(unit.whole)));
+  const Operands to = writer.memory.list(places);
+  writer.add(operation, stream_of_shards(step, StepStream::copy_in), writer.number_of(work),
+             program::Pack{.to = to, .from = writer.memory.list(parts)},
+             origin_of(step, unit, casts ? "all-gather cast" : "all-gather copy of parts"));
+  behind_gate(step);
+  return {piece};
+}
+
+void FsdpGathers::copy_out_in_forward(StepBuilder& step, StepUnit& unit) {
+  if (last_copy_out_ != nobody) gate_ = last_copy_out_;
+  let_go_of_gathered(step);
+  copy_out(step, unit);
+  gathered_ = &unit;
+}
+
+void FsdpGathers::copy_out_in_backward(StepBuilder& step, StepUnit& unit) {
+  copy_out(step, unit);
+  step.writer.goes(unit.gathered, StepStream::copy_in);
+  gate_ = last_copy_out_;
+}
+
+void FsdpGathers::copy_out(StepBuilder& step, StepUnit& unit) {
+  StepWriter& writer = step.writer;
+  std::vector<Slice> whole;
+  for (const std::int32_t each : unit.parameters) whole.push_back(step.memory.padded_weight(each));
+  for (const Slice& each : whole) writer.comes(each, StepStream::compute);
+  program::Unchunk unchunk;
+  unchunk.to = writer.memory.list(whole);
+  unchunk.places = unit.is_among_neighbours ? unit.neighbours_places : unit.places;
+  unchunk.from = unit.gathered;
+  unchunk.parts = unit.is_among_neighbours ? unit.neighbours : ranks_;
+  Work work = moving(Operation::pack, 2 * unit.gathered.count * size_of(unit.whole));
+  work.message = Message::parameters;
+  writer.kernel_task(Operation::pack, work, unchunk, origin_of(step, unit, "all-gather copy-out"));
+  writer.depend(unit.gathering);
+  unit.gathering = nobody;
+  if (std::exchange(unit.is_among_neighbours, false))
+    for (const Slice& each : unit.kept_parts) writer.goes(each, StepStream::compute);
+  unit.is_whole = true;
+  last_copy_out_ = writer.newest();
+}
+
+void FsdpGathers::reshard(StepBuilder& step, StepUnit& unit) {
+  if (unit.neighbours == 0) return free(step, unit);
+  StepWriter& writer = step.writer;
+  for (std::size_t i = 0; i < unit.parameters.size(); ++i) {
+    const Slice& part = unit.kept_parts[i];
+    Slice from = step.memory.padded_weight(unit.parameters[i]);
+    from.part_of = unit.neighbours_part.part_of;
+    from.count = part.count;
+    writer.comes(part, StepStream::compute);
+    const Work work =
+        moving(Operation::pack, 2 * part.count * size_of(unit.whole), Caller::python_loop);
+    const Operands to = writer.memory.list({part});
+    program::Origin origin = origin_of(step, unit, "part for neighbours");
+    origin.parameter = unit.parameters[i];
+    writer.kernel_task(Operation::pack, work,
+                       program::Pack{.to = to, .from = writer.memory.list({from})}, origin);
+    writer.goes(from, StepStream::compute);
+  }
+  unit.resharded_by = writer.newest();
+  unit.is_whole = false;
+  unit.is_among_neighbours = true;
+}
+
+void FsdpGathers::end_forward(StepBuilder& step) {
+  if (last_copy_out_ != nobody) gate_ = last_copy_out_;
+  let_go_of_gathered(step);
+}
+
+void FsdpGathers::free(StepBuilder& step, StepUnit& unit) {
+  if (unit.is_whole)
+    for (const std::int32_t each : unit.parameters)
+      step.writer.goes(step.memory.weight(each), StepStream::compute);
+  if (unit.is_among_neighbours)
+    for (const Slice& each : unit.kept_parts) step.writer.goes(each, StepStream::compute);
+  unit.is_whole = unit.is_among_neighbours = false;
+}
+
+void FsdpGathers::drop(StepBuilder& step, StepUnit& unit) {
+  if (unit.gathering == nobody) return;
+  step.writer.await(unit.gathering, unit.number);
+  step.writer.goes(unit.gathered, StepStream::copy_in);
+  unit.gathering = nobody;
+}
+
+void FsdpGathers::let_go_of_gathered(StepBuilder& step) {
+  if (gathered_ != nullptr) step.writer.goes(gathered_->gathered, StepStream::copy_in);
+  gathered_ = nullptr;
+}
+
+}  // namespace ddpsim
