@@ -216,11 +216,11 @@ TEST_CASE("F30: neighbours keep parts of whole parameters and gather among thems
   CHECK(forward == std::vector<Bytes>(3, Bytes{unit.count / 8}));
   CHECK(backward == std::vector<Bytes>(3, Bytes{unit.count / 2}));
   CHECK(kept == 3);  // a copy for each parameter
-  // A half of each stays from forward to backward.
+  // A half of each stays from forward to backward, of the last one beside the whole.
   using program::Holds;
   const StepMemory memory = step_memory(workload, Optimizer::sgd, training, job);
   const Bytes parts{3 * unit.count / 8};
-  CHECK(memory.most[Holds::parameter] == parts + 2 * Bytes{unit.count / 2} + unit);
+  CHECK(memory.most[Holds::parameter] == parts + 3 * Bytes{unit.count / 2} + unit);
   // All eight are as all.
   training.reshard_after_forward = Reshard::among(8);
   const program::Job among_all = build_job(works, training);
