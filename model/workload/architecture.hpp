@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -27,7 +29,18 @@ struct TransformerShape {
   int kv_heads = 0;  ///< 0: as many as heads
   int vocabulary = 0;
   int positions = 0;  ///< learned positions (gpt2, bert); 0 elsewhere
+  /// gpt2: between the two layers of the feed-forward network.
+  enum class Activation : std::uint8_t {
+    gelu_new,  ///< Hugging Face's, of several kernels, whose results autograd keeps
+    gelu,      ///< torch's, of one kernel, which keeps its input alone
+  };
+  Activation activation = Activation::gelu_new;
 };
+inline constexpr std::array all_activations{TransformerShape::Activation::gelu_new,
+                                            TransformerShape::Activation::gelu};
+constexpr std::string_view name_of(TransformerShape::Activation activation) {
+  return activation == TransformerShape::Activation::gelu ? "gelu" : "gelu_new";
+}
 
 /// torchvision's ResNets: `blocks` per stage, bottleneck blocks or basic ones. The 3x3 convolution
 /// of a bottleneck may be grouped (ResNeXt) and wider (wide ResNets).

@@ -117,6 +117,7 @@ Recipe gpt2(const TransformerShape& shape, const TransformerModules& x) {
   using enum LinearKind;
   using enum Operand;
   const std::int64_t d = shape.d_model;
+  const bool is_fused = shape.activation == TransformerShape::Activation::gelu;
   return {
       .source = "Hugging Face GPT2LMHeadModel with fused attention, without dropout",
       .embedding = {with_calls(x.tied_embedding("transformer.wte"), 2, 1),
@@ -132,8 +133,8 @@ Recipe gpt2(const TransformerShape& shape, const TransformerModules& x) {
               with_calls(x.add("attn.residual"), 1),
               x.layer_norm("ln_2", Residual::goes_on),
               with_calls(x.linear(conv1d, d, {"mlp.c_fc", shape.d_ff}, stored), 1),
-              x.tanh_gelu("mlp.act"),
-              x.linear(conv1d, shape.d_ff, {"mlp.c_proj", d}, stored),
+              is_fused ? x.gelu("mlp.act") : x.tanh_gelu("mlp.act"),
+              x.linear(conv1d, shape.d_ff, {"mlp.c_proj", d}, is_fused ? computed : stored),
           },
       .head =
           {

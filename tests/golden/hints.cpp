@@ -93,6 +93,7 @@ const Hints of_workloads{
     {"model.heads", {100, {"1", "2", "4", "8"}}},
     {"model.kv_heads", {40, {"1", "2", "4"}}},
     {"model.vocabulary", {100, {"500", "1000", "32000", "50257"}}},
+    {"model.activation", {0}},
     {"model.positions", {100, {"1024", "1500", "4096"}}},
     {"model.source_positions", {40, {"100", "750", "1500"}}},
     {"model.mels", {40, {"80", "128"}}},

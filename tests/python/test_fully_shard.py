@@ -29,6 +29,19 @@ class Odd(nn.Module):
         return torch.tanh(self.linear(x * self.scale))
 
 
+class Adapter(nn.Module):
+    """A frozen layer with a trained one of low rank beside it."""
+
+    def __init__(self, width, dtype=torch.float32):
+        super().__init__()
+        self.base = nn.Linear(width, width, dtype=dtype).requires_grad_(False)
+        self.down = nn.Linear(width, 4, bias=False)
+        self.up = nn.Linear(4, width, bias=False)
+
+    def forward(self, x):
+        return torch.tanh(self.base(x) + self.up(self.down(x)))
+
+
 def mean_square(model, batch):
     return model(batch).square().mean()
 
@@ -41,6 +54,19 @@ def made(name):
         return nn.Sequential(*layers), torch.randn(8, 64), mean_square
     if name == 'odd':
         return nn.Sequential(Odd(5, 7), Odd(7, 3), nn.Linear(3, 2)), torch.randn(4, 5), mean_square
+    if name == 'adapters':
+        layers = [Adapter(30) for _ in range(4)]
+        return nn.Sequential(*layers, nn.Linear(30, 5)), torch.randn(4, 30), mean_square
+    if name == 'frozen begin':
+        layers = [nn.Sequential(nn.Linear(20, 20), nn.Tanh()) for _ in range(6)]
+        for layer in layers[:3]:
+            layer.requires_grad_(False)
+        return nn.Sequential(*layers), torch.randn(4, 20), mean_square
+    if name == 'frozen middle':
+        layers = [nn.Sequential(nn.Linear(20, 20), nn.Tanh()) for _ in range(6)]
+        for layer in layers[2:4]:
+            layer.requires_grad_(False)
+        return nn.Sequential(*layers), torch.randn(4, 20), mean_square
     if name.startswith('hf '):
         return from_transformers(name[3:])[:3]
     return example(name)[:3]
@@ -74,11 +100,16 @@ def predicted(tmp_path, model, batch, loss, count, autocast=None, **training):
     return str(scenario)
 
 
+def unit_of(collective):
+    """The name of its unit, which is '' of the root."""
+    name = collective['what'][len(collective['operation']) + 1:]
+    return '' if name == 'the root' else name
+
+
 def sent_by_ddpsim(scenario):
     """(kind, unit, bytes of the full buffer, or of an all-reduce's, type) of every collective of a
     step."""
     record = ddpsim.schedule(scenario).record
-    units = [block_of(unit['parameters'][0]) for unit in record['buckets']]
     events = json.loads(ddpsim.run(scenario, trace=True).trace)['traceEvents']
     kernels = [each for each in events
                if each.get('cat') == 'kernel' and each['name'].startswith('nccl')]
@@ -87,7 +118,7 @@ def sent_by_ddpsim(scenario):
                      key=lambda each: each['args']['correlation'])
     collectives = [each for each in record['collectives'] if each['bucket'] is not None]
     assert len(collectives) == len(kernels)
-    return [(each['operation'], units[each['bucket']],
+    return [(each['operation'], unit_of(each),
              each['bytes'] * (kernel['args']['Group size']
                               if each['operation'] == 'all-gather' else 1),
              TYPES[kernel['args']['dtype']])
@@ -294,3 +325,15 @@ def test_an_embedding_that_is_not_gathered_in_backward(tmp_path):
     own = {'embed': {'unshard_in_backward': False}, 'norm': {'reshard_after_forward': False}}
     for count in (2, 3):
         check_settings(tmp_path, 'llama3', count, units=units, own=own)
+
+
+@pytest.mark.parametrize('name', ['adapters', 'frozen begin', 'frozen middle', 'unused_parameters'])
+def test_frozen_parameters_are_gathered_and_never_reduced(name, tmp_path):
+    for count in (2, 3, 4):
+        for reshard in ('auto', True, False):
+            settings = {} if reshard == 'auto' else {'reshard_after_forward': reshard}
+            check_settings(tmp_path, name, count, **settings)
+    check_settings(tmp_path, name, 4, reshard_after_forward=2)
+    check_settings(tmp_path, name, 4, micro_batches=2, no_sync=True)
+    check_settings(tmp_path, name, 2, autocast='bf16',
+                   policy={'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32})

@@ -131,7 +131,7 @@ class Fsdp : public StrategyTasks {
   // Forward.
 
   void pre_forward(StepBuilder& step, StepUnit& unit) {
-    call_hook(step, unit, "pre-forward", pre_forward_calls(unit.parameters.size()));
+    call_hook(step, unit, "pre-forward", pre_forward_calls(unit.members.size()));
     if (!unit.is_whole) {
       gathers_->gather(step, unit);
       gathers_->copy_out_in_forward(step, unit);
@@ -153,8 +153,8 @@ class Fsdp : public StrategyTasks {
   // Backward.
 
   void pre_backward(StepBuilder& step, StepUnit& unit) {
-    if (std::exchange(unit.had_pre_backward, true)) return;
-    call_hook(step, unit, "pre-backward", backward_calls(unit.parameters.size()));
+    if (!unit.has_backward || std::exchange(unit.had_pre_backward, true)) return;
+    call_hook(step, unit, "pre-backward", backward_calls(unit.members.size()));
     gather_in_backward(step, unit);
     if (unit.gathering != nobody) gathers_->copy_out_in_backward(step, unit);
     for (const std::int32_t each : unit.backward_prefetch)
@@ -170,7 +170,7 @@ class Fsdp : public StrategyTasks {
   }
 
   void post_backward(StepBuilder& step, StepUnit& unit) {
-    call_hook(step, unit, "post-backward", backward_calls(unit.parameters.size()));
+    call_hook(step, unit, "post-backward", backward_calls(unit.members.size()));
     const std::int16_t micro_batch = step.writer.micro_batch;
     if (reductions_->upcasts() && micro_batch > 0) reductions_->add_up(step, unit);
     const bool is_last = micro_batch + 1 == step.training.micro_batches;

@@ -30,12 +30,10 @@ void FsdpGathers::gather(StepBuilder& step, StepUnit& unit) {
   // What neighbours keep was copied on the stream of kernels.
   gate_ = std::max(gate_, std::exchange(unit.resharded_by, nobody));
   std::vector<Slice> parts;
-  if (unit.is_among_neighbours)
-    parts = unit.kept_parts;
-  else
-    for (const std::int32_t each : unit.parameters) parts.push_back(step.memory.shard_of(each));
+  for (const UnitMember& member : unit.members)
+    parts.push_back(unit.is_among_neighbours ? member.for_neighbours : member.part);
   const Slice& to_cast = unit.is_among_neighbours ? unit.copied_parts : unit.cast_parts;
-  if (!to_cast.empty()) parts = cast(step, unit, parts);
+  if (!to_cast.empty()) cast(step, unit, parts);
   writer.comes(unit.gathered, StepStream::copy_in);
   const Slice& mine = unit.is_among_neighbours ? unit.neighbours_part : unit.part;
   const Bytes part = mine.count * size_of(unit.whole);
@@ -66,29 +64,32 @@ void FsdpGathers::gather(StepBuilder& step, StepUnit& unit) {
   if (writer.device.synchronous) writer.await(unit.gathering, unit.number);
 }
 
-/// All parts into one piece, in the type of whole parameters; parts for neighbours are of it
-/// already. Returns that piece.
-std::vector<Slice> FsdpGathers::cast(StepBuilder& step, const StepUnit& unit,
-                                     const std::vector<Slice>& parts) {
+/// Parts that are kept in another type than whole parameters into one piece, in which they are in
+/// place of those from then on. Parts for neighbours are of that type already, and are copied.
+void FsdpGathers::cast(StepBuilder& step, const StepUnit& unit, std::vector<Slice>& parts) {
   StepWriter& writer = step.writer;
   const bool casts = !unit.is_among_neighbours;
   const Slice& piece = casts ? unit.cast_parts : unit.copied_parts;
   writer.comes(piece, StepStream::copy_in);
-  std::vector<Slice> places;
+  std::vector<Slice> from, to;
+  Bytes read;
   std::int64_t begin = 0;
-  for (const Slice& each : parts) {
-    places.push_back({piece.buffer, program::nowhere, begin, each.count});
+  for (Slice& each : parts) {
+    const DType type = writer.memory.job.buffers[each.buffer].type;
+    if (casts && type == unit.whole) continue;
+    from.push_back(each);
+    read += each.count * size_of(type);
+    to.push_back({piece.buffer, program::nowhere, begin, each.count});
     begin += each.count;
+    each = to.back();
   }
   const Operation operation = casts ? Operation::cast : Operation::pack;
-  const Bytes read = size_of(casts ? unit.kept : unit.whole);
-  const Work work = moving(operation, piece.count * (read + size_of(unit.whole)));
-  const Operands to = writer.memory.list(places);
+  const Work work = moving(operation, read + piece.count * size_of(unit.whole));
+  const Operands into = writer.memory.list(to);
   writer.add(operation, stream_of_shards(step, StepStream::copy_in), writer.number_of(work),
-             program::Pack{.to = to, .from = writer.memory.list(parts)},
-             origin_of(step, unit, casts ? "all-gather cast" : "all-gather copy of parts"));
+             program::Pack{.to = into, .from = writer.memory.list(from)},
+             origin_of(step, unit, casts ? "all-gather cast" : "all-gather copy-together"));
   behind_gate(step);
-  return {piece};
 }
 
 void FsdpGathers::copy_out_in_forward(StepBuilder& step, StepUnit& unit) {
@@ -107,7 +108,7 @@ void FsdpGathers::copy_out_in_backward(StepBuilder& step, StepUnit& unit) {
 void FsdpGathers::copy_out(StepBuilder& step, StepUnit& unit) {
   StepWriter& writer = step.writer;
   std::vector<Slice> whole;
-  for (const std::int32_t each : unit.parameters) whole.push_back(step.memory.padded_weight(each));
+  for (const UnitMember& member : unit.members) whole.push_back(member.whole);
   for (const Slice& each : whole) writer.comes(each, StepStream::compute);
   program::Unchunk unchunk;
   unchunk.to = writer.memory.list(whole);
@@ -120,7 +121,8 @@ void FsdpGathers::copy_out(StepBuilder& step, StepUnit& unit) {
   writer.depend(unit.gathering);
   unit.gathering = nobody;
   if (std::exchange(unit.is_among_neighbours, false))
-    for (const Slice& each : unit.kept_parts) writer.goes(each, StepStream::compute);
+    for (const UnitMember& each : unit.members)
+      writer.goes(each.for_neighbours, StepStream::compute);
   unit.is_whole = true;
   last_copy_out_ = writer.newest();
 }
@@ -128,9 +130,9 @@ void FsdpGathers::copy_out(StepBuilder& step, StepUnit& unit) {
 void FsdpGathers::reshard(StepBuilder& step, StepUnit& unit) {
   if (unit.neighbours == 0) return free(step, unit);
   StepWriter& writer = step.writer;
-  for (std::size_t i = 0; i < unit.parameters.size(); ++i) {
-    const Slice& part = unit.kept_parts[i];
-    Slice from = step.memory.padded_weight(unit.parameters[i]);
+  for (const UnitMember& member : unit.members) {
+    const Slice& part = member.for_neighbours;
+    Slice from = member.whole;
     from.part_of = unit.neighbours_part.part_of;
     from.count = part.count;
     writer.comes(part, StepStream::compute);
@@ -138,7 +140,7 @@ void FsdpGathers::reshard(StepBuilder& step, StepUnit& unit) {
         moving(Operation::pack, 2 * part.count * size_of(unit.whole), Caller::python_loop);
     const Operands to = writer.memory.list({part});
     program::Origin origin = origin_of(step, unit, "part for neighbours");
-    origin.parameter = unit.parameters[i];
+    origin.parameter = member.parameter;
     writer.kernel_task(Operation::pack, work,
                        program::Pack{.to = to, .from = writer.memory.list({from})}, origin);
     writer.goes(from, StepStream::compute);
@@ -154,11 +156,10 @@ void FsdpGathers::end_forward(StepBuilder& step) {
 }
 
 void FsdpGathers::free(StepBuilder& step, StepUnit& unit) {
-  if (unit.is_whole)
-    for (const std::int32_t each : unit.parameters)
-      step.writer.goes(step.memory.weight(each), StepStream::compute);
-  if (unit.is_among_neighbours)
-    for (const Slice& each : unit.kept_parts) step.writer.goes(each, StepStream::compute);
+  for (const UnitMember& member : unit.members) {
+    if (unit.is_whole) step.writer.goes(member.whole, StepStream::compute);
+    if (unit.is_among_neighbours) step.writer.goes(member.for_neighbours, StepStream::compute);
+  }
   unit.is_whole = unit.is_among_neighbours = false;
 }
 

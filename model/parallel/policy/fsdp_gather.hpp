@@ -49,8 +49,7 @@ class FsdpGathers {
   void drop(StepBuilder& step, StepUnit& unit);
 
  private:
-  std::vector<program::Slice> cast(StepBuilder& step, const StepUnit& unit,
-                                   const std::vector<program::Slice>& parts);
+  void cast(StepBuilder& step, const StepUnit& unit, std::vector<program::Slice>& parts);
   void copy_out(StepBuilder& step, StepUnit& unit);
   void let_go_of_gathered(StepBuilder& step);
   void behind_gate(StepBuilder& step) const {

@@ -79,10 +79,13 @@ const Map<UnitDraft>& unit_map() {
 /// Parameters of modules, as calls of fully_shard take them.
 class Units {
  public:
-  explicit Units(const Workload& workload)
-      : workload_(workload), taken_(workload.parameters.size(), false) {
-    for (std::size_t i = 0; i < workload.parameters.size(); ++i) {
-      std::vector<std::string> parts = parts_of(workload.parameters[i].name, '.');
+  explicit Units(const Workload& workload) : workload_(workload) {
+    std::vector<std::string> names;
+    for (const Parameter& each : workload.parameters) names.push_back(each.name);
+    for (const FrozenParameter& each : workload.frozen_parameters) names.push_back(each.name);
+    taken_.resize(names.size(), false);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      std::vector<std::string> parts = parts_of(names[i], '.');
       parts.resize(std::min(parts.size() - 1, deepest));
       for (std::string module; std::string & part : parts) {
         module += (module.empty() ? "" : ".") + part;

@@ -418,6 +418,16 @@ Map<ModelDraft> make_map(FamilyName family) {
       add_transformer(map, false);
       break;
     case FamilyName::gpt2:
+      add_transformer(map, true);
+      map.key("activation",
+              value::one_of(all_activations,
+                            {"Hugging Face's, of several kernels",
+                             "torch.nn.GELU, of one kernel, as nanoGPT and MPT have it"}),
+              in(&ModelDraft::transformer, &TransformerShape::activation),
+              {.meaning = "What is between the two layers of the feed-forward network. Autograd "
+                          "keeps four results of gelu_new, and one tensor of gelu.",
+               .elsewhere = {{"activation_function", "Hugging Face's", "-", "gelu_new or gelu"}}});
+      break;
     case FamilyName::bert:
       add_transformer(map, true);
       break;

@@ -490,6 +490,7 @@ std::shared_ptr<const Workload> read_cast_workload(const Yaml& given, const Scen
     auto cast = std::make_shared<Workload>(built_in(type, given, entries, scenario, place));
     cast->buffers = stored.buffers;
     cast->frozen = stored.frozen;
+    cast->frozen_parameters = stored.frozen_parameters;
     cast->workspaces = stored.workspaces;
     return cast;
   }
