@@ -565,7 +565,11 @@ ModelDescription read_model(const std::vector<Entry>& entries) {
   ModelDraft draft;
   const FamilyName family = family_among(entries);
   map_of(family).read(layers_of(entries), draft);
-  return {architecture_of(draft), source_of(entries), std::string(code_of(family))};
+  const bool is_fused = family == FamilyName::gpt2 &&
+                        draft.transformer.activation == TransformerShape::Activation::gelu;
+  const std::string_view code =
+      is_fused ? "Hugging Face's code (fused attention, fused GELU, no dropout)" : code_of(family);
+  return {architecture_of(draft), source_of(entries), std::string(code)};
 }
 
 }  // namespace ddpsim
