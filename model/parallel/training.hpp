@@ -176,6 +176,15 @@ struct UnitSettings {
   friend bool operator==(const UnitSettings&, const UnitSettings&) = default;
 };
 
+/// CPUOffloadPolicy of fully_shard: parts of parameters, their gradients and the optimizer's state
+/// are in pinned memory of the host, which updates them.
+struct CpuOffload {
+  Bandwidth copies;   ///< of one rank's, to its GPU or back
+  Duration update{};  ///< the optimizer, on the host
+
+  bool operator==(const CpuOffload&) const = default;
+};
+
 /// `fsdp`.
 struct FsdpSettings {
   /// Parameters of each call of fully_shard but the root's, in the order of the modules. None: the
@@ -198,6 +207,7 @@ struct FsdpSettings {
   /// set_separate_reduce_scatter_group
   bool separate_reduce_scatter_group = false;
   MixedPrecision mp_policy;
+  std::optional<CpuOffload> offload_policy;  ///< none: all is on the device
   // Under `none`, in place of fsdp:
   bool updates_part = false;  ///< the optimizer updates this rank's part of parameters alone
   bool passes_cast = false;   ///< passes are those of `mp_policy`
@@ -230,6 +240,10 @@ struct Training : BucketSettings,
   bool casts_parameters() const {
     const bool is_fsdp = strategy == Strategy::fsdp || (strategy == Strategy::none && passes_cast);
     return is_fsdp && mp_policy.param_dtype;
+  }
+  /// Does the host run the optimizer?
+  bool updates_on_host() const {
+    return offload_policy && (strategy == Strategy::fsdp || updates_part);
   }
   /// Gradients travel in buckets, whatever the strategy was.
   Training in_buckets() const {

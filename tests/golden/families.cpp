@@ -76,7 +76,8 @@ const std::set<std::string> of_shards{"units",
                                       "replicate",
                                       "reduce_scatter_max_input_buffers",
                                       "separate_reduce_scatter_group",
-                                      "mp_policy"};
+                                      "mp_policy",
+                                      "offload_policy"};
 
 /// Each other key of `training` and `cluster`, whatever its value.
 void add_keys(Families& all) {

@@ -135,6 +135,7 @@ const Hints of_trainings{
     {"training.reduce_scatter_max_input_buffers", {0}},
     {"training.separate_reduce_scatter_group", {0}},
     {"training.mp_policy", {0}},
+    {"training.offload_policy", {0}},
     {"training.pytorch", {35}},
     {"training.bucket_cap",
      {55, {"1 B", "300 kB", "1 MiB", "4 MiB", "10 MB", "25 MiB", "50 MiB", "160 MiB", "2 GiB"}}},

@@ -12,7 +12,7 @@ import ddpsim
 from ddpsim.describe import describe
 
 pytest.importorskip('torch', minversion='2.13')
-from torch.distributed.fsdp import MixedPrecisionPolicy  # noqa: E402
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy  # noqa: E402
 
 from fully_shard_record import ranks, step_of_fully_shard  # noqa: E402
 
@@ -243,7 +243,7 @@ def test_replicas_of_mixed_precision(policy, tmp_path):
 
 
 def check_settings(tmp_path, name, count, units=None, own=None, autocast=None, policy=None,
-                   mesh=None, **training):
+                   mesh=None, offloads=False, **training):
     """A step is as fully_shard's of those settings, of `training:` and of single units."""
     model, batch, loss = made(name)
     names = units or blocks_of(model)
@@ -255,11 +255,15 @@ def check_settings(tmp_path, name, count, units=None, own=None, autocast=None, p
         more['mp_policy'] = {key: NAMES[each] for key, each in policy.items()}
     if mesh:
         more['replicate'] = mesh[0]
+    if offloads:
+        more['offload_policy'] = {'copies': '25 GB/s', 'update': '9 ms'}
     scenario = predicted(tmp_path, model, batch, loss, count, autocast, **training, **more)
     with ranks(count):
         further = {'mp_policy': MixedPrecisionPolicy(**policy)} if policy else {}
         if mesh:
             further['mesh'] = on_mesh(*mesh)
+        if offloads:
+            further['offload_policy'] = CPUOffloadPolicy(pin_memory=False)
         step = step_of_fully_shard(
             model, batch, lambda *a: value_of(*a, loss),
             [each if isinstance(each, list) else [each] for each in names], own=own, **training,
@@ -337,3 +341,12 @@ def test_frozen_parameters_are_gathered_and_never_reduced(name, tmp_path):
     check_settings(tmp_path, name, 4, micro_batches=2, no_sync=True)
     check_settings(tmp_path, name, 2, autocast='bf16',
                    policy={'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32})
+
+
+@pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3', 'adapters'])
+def test_what_is_offloaded_is_cast_parameter_by_parameter(name, tmp_path):
+    policy = {'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32}
+    for reshard in (True, 2):
+        check_settings(tmp_path, name, 4, offloads=True, reshard_after_forward=reshard)
+        check_settings(tmp_path, name, 4, autocast='bf16', policy=policy, offloads=True,
+                       reshard_after_forward=reshard)

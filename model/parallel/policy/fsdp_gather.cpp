@@ -12,6 +12,20 @@ StepStream stream_of_shards(const StepBuilder& step, StepStream on_gpus) {
   return on_gpus == StepStream::copy_in ? StepStream::host : StepStream::communication;
 }
 
+DType type_of(const StepBuilder& step, const Slice& slice) {
+  return step.writer.memory.job.buffers[slice.buffer].type;
+}
+
+Work copy_beside_host(const StepBuilder& step, Operation operation, std::int64_t elements,
+                      DType type) {
+  Work copy;
+  copy.operation = operation;
+  copy.message = operation == Operation::copy_to_device ? Message::parameters : Message::gradients;
+  copy.payload = elements * size_of(type);
+  copy.known_time = copy.payload / step.training.offload_policy->copies;
+  return copy;
+}
+
 program::Origin origin_of(StepBuilder& step, const ShardedUnit& unit, std::string_view label) {
   program::Origin origin;
   origin.group = unit.number;
@@ -33,7 +47,11 @@ void FsdpGathers::gather(StepBuilder& step, StepUnit& unit) {
   for (const UnitMember& member : unit.members)
     parts.push_back(unit.is_among_neighbours ? member.for_neighbours : member.part);
   const Slice& to_cast = unit.is_among_neighbours ? unit.copied_parts : unit.cast_parts;
-  if (!to_cast.empty()) cast(step, unit, parts);
+  const bool is_on_host = step.training.offload_policy && !unit.is_among_neighbours;
+  if (is_on_host)
+    copy_to_device(step, unit, parts);
+  else if (!to_cast.empty() && !step.training.offload_policy)
+    cast(step, unit, parts);
   writer.comes(unit.gathered, StepStream::copy_in);
   const Slice& mine = unit.is_among_neighbours ? unit.neighbours_part : unit.part;
   const Bytes part = mine.count * size_of(unit.whole);
@@ -60,8 +78,44 @@ void FsdpGathers::gather(StepBuilder& step, StepUnit& unit) {
   sending.of.group = unit.number;
   sending.input = sending.ready = writer.newest();
   unit.gathering = writer.send(sending);
-  if (!to_cast.empty()) writer.goes(to_cast, StepStream::copy_in);
+  if (is_on_host) {
+    for (const UnitMember& member : unit.members)
+      if (unit.cast_parts.empty() || type_of(step, member.on_device) == unit.whole)
+        writer.goes(member.on_device, StepStream::copy_in);
+  }
+  if (!to_cast.empty() && (is_on_host || !step.training.offload_policy))
+    writer.goes(to_cast, StepStream::copy_in);
   if (writer.device.synchronous) writer.await(unit.gathering, unit.number);
+}
+
+/// F67: each part by a copy of its own, and where whole parameters are of another type, by a cast
+/// of its own behind that.
+void FsdpGathers::copy_to_device(StepBuilder& step, const StepUnit& unit,
+                                 std::vector<Slice>& parts) {
+  StepWriter& writer = step.writer;
+  std::int64_t begin = 0;
+  if (!unit.cast_parts.empty()) writer.comes(unit.cast_parts, StepStream::copy_in);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Slice& on_device = unit.members[i].on_device;
+    const DType kept = type_of(step, on_device);
+    writer.comes(on_device, StepStream::copy_in);
+    const Work copy = copy_beside_host(step, Operation::copy_to_device, on_device.count, kept);
+    writer.add(Operation::copy_to_device, StepStream::copy_in, writer.number_of(copy),
+               program::Move{.to = on_device, .from = parts[i]},
+               origin_of(step, unit, "part to the device"));
+    behind_gate(step);
+    parts[i] = on_device;
+    if (kept == unit.whole) continue;
+    parts[i] = {unit.cast_parts.buffer, program::nowhere, begin, on_device.count};
+    begin += on_device.count;
+    const Work cast =
+        moving(Operation::cast, on_device.count * (size_of(kept) + size_of(unit.whole)),
+               Caller::python_loop);
+    writer.add(Operation::cast, StepStream::copy_in, writer.number_of(cast),
+               program::Cast{.to = parts[i], .from = on_device},
+               origin_of(step, unit, "all-gather cast"));
+    writer.goes(on_device, StepStream::copy_in);
+  }
 }
 
 /// Parts that are kept in another type than whole parameters into one piece, in which they are in
@@ -75,7 +129,7 @@ void FsdpGathers::cast(StepBuilder& step, const StepUnit& unit, std::vector<Slic
   Bytes read;
   std::int64_t begin = 0;
   for (Slice& each : parts) {
-    const DType type = writer.memory.job.buffers[each.buffer].type;
+    const DType type = type_of(step, each);
     if (casts && type == unit.whole) continue;
     from.push_back(each);
     read += each.count * size_of(type);

@@ -20,6 +20,12 @@ struct StepUnit : ShardedUnit {
 /// Where a task of shards runs. On a synchronous device copies run on the host.
 StepStream stream_of_shards(const StepBuilder& step, StepStream on_gpus);
 
+DType type_of(const StepBuilder& step, const program::Slice& slice);
+
+/// F67: a copy between the host's memory and the device's, with CPU offload.
+Work copy_beside_host(const StepBuilder& step, Operation operation, std::int64_t elements,
+                      DType type);
+
 /// The origin of a unit's task with that label.
 program::Origin origin_of(StepBuilder& step, const ShardedUnit& unit, std::string_view label);
 
@@ -49,6 +55,7 @@ class FsdpGathers {
   void drop(StepBuilder& step, StepUnit& unit);
 
  private:
+  void copy_to_device(StepBuilder& step, const StepUnit& unit, std::vector<program::Slice>& parts);
   void cast(StepBuilder& step, const StepUnit& unit, std::vector<program::Slice>& parts);
   void copy_out(StepBuilder& step, StepUnit& unit);
   void let_go_of_gathered(StepBuilder& step);

@@ -210,6 +210,17 @@ void find_types(const StepBuilder& step, ShardedUnit& unit) {
   }
 }
 
+/// F67: with CPU offload.
+void keep_on_host(StepBuilder& step, UnitMember& member) {
+  if (!step.training.offload_policy) return;
+  program::JobMemory& memory = step.writer.memory;
+  program::Buffer& part = memory.job.buffers[member.part.buffer];
+  part.place = program::Place::host;
+  const auto [index, type] = std::pair{part.index, part.type};
+  member.on_device = memory.add("part on the device", index, program::Holds::gathered, type,
+                                member.length, program::Life::held);
+}
+
 /// The rank's part of a member, and the whole of it.
 void lay_out_member(StepBuilder& step, std::int32_t ranks, std::int16_t all,
                     const ShardedUnit& unit, UnitMember& member) {
@@ -222,6 +233,7 @@ void lay_out_member(StepBuilder& step, std::int32_t ranks, std::int16_t all,
     step.memory.shard(member.parameter, member.length, all, ranks * member.length);
     member.part = step.memory.shard_of(member.parameter);
     member.whole = step.memory.padded_weight(member.parameter);
+    keep_on_host(step, member);
     return;
   }
   member.length = length(matrix_of(step.works.frozen[at(member.frozen)].shape));
@@ -230,6 +242,7 @@ void lay_out_member(StepBuilder& step, std::int32_t ranks, std::int16_t all,
                  member.length, program::Life::job, program::Start::zeros);
   member.whole = memory.add("frozen", member.frozen, program::Holds::parameter, unit.whole,
                             ranks * member.length, program::Life::held);
+  keep_on_host(step, member);
 }
 
 /// F30: of whole parameters, padding and all, each of some ranks next to each other keeps a part.
@@ -287,17 +300,38 @@ void lay_out_scatter(StepBuilder& step, std::int32_t ranks, ShardedUnit& unit) {
   if (unit.sent != unit.kept)
     unit.received = memory.add("received", unit.number, program::Holds::scattered, unit.sent, sent,
                                program::Life::held);
+  const bool offloads = step.training.offload_policy.has_value();
   unit.gradient = memory.add("shard", unit.number, program::Holds::gradient, unit.kept, sent,
-                             program::Life::step);
+                             offloads ? program::Life::held : program::Life::step);
+  if (offloads) {
+    unit.gradient_on_host =
+        memory.add("shard on the host", unit.number, program::Holds::gradient, unit.kept, sent);
+    memory.job.buffers.back().place = program::Place::host;
+  }
   if (step.training.micro_batches > 1 && !step.training.no_sync)
     unit.partial = memory.add("part", unit.number, program::Holds::gradient, unit.kept, sent,
                               program::Life::step);
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < reduced.size(); ++i) {
+    const Slice& gradient = offloads ? unit.gradient_on_host : unit.gradient;
     step.memory.set_shard_gradient(unit.reduced[i],
-                                   {unit.gradient.buffer, program::nowhere, begin, reduced[i]});
+                                   {gradient.buffer, program::nowhere, begin, reduced[i]});
     begin += reduced[i];
   }
+}
+
+void check_offload(const StepBuilder& step) {
+  const auto check_not = [](bool wrong, std::string reason) {
+    if (wrong) check(Refusal{"training.offload_policy", std::move(reason), {}});
+  };
+  check_not(step.writer.device.synchronous,
+            "a CPU's memory is the host's, and there is nothing to offload: take it out");
+  check_not(step.training.micro_batches > 1 && !step.training.no_sync,
+            "gradients of several micro-batches are added up on the host, which is not modelled: "
+            "write no_sync: true");
+  check_not(step.works.clips_gradients,
+            "the norm of gradients that are on the host is not modelled: take "
+            "workload.clip_gradients out");
 }
 
 }  // namespace
@@ -357,6 +391,7 @@ void check_fully_shard(const StepBuilder& step) {
                           "the parameter's sparse: true out",
                           step.works.names[i].substr(0, 200)));
   check(mesh_refusal(step.training, step.writer.device.ranks));
+  if (step.training.offload_policy) check_offload(step);
   check_not(!step.training.hooks.empty(),
             "hooks of your own on sharded gradients are not modelled: take training.hooks out");
   check_not(step.training.join.has_value(), "fully_shard has no join(): take training.join out");

@@ -17,6 +17,7 @@ struct UnitMember {
   std::int32_t frozen = nobody;     ///< else its index into WorkloadGradients::frozen
   std::int64_t length = 0;          ///< elements of a rank's part
   program::Slice part;              ///< that the rank keeps
+  program::Slice on_device;         ///< a copy of it there, where it is kept on the host
   program::Slice whole;             ///< with its padding
   program::Slice for_neighbours;    ///< what this rank keeps of it for them behind forward
 };
@@ -48,6 +49,7 @@ struct ShardedUnit {
   program::Slice part;              ///< this rank's of `gathered`
   program::Slice scattered;         ///< the input of the reduce-scatter
   program::Slice gradient;          ///< of this rank's parts, for the optimizer
+  program::Slice gradient_on_host;  ///< a copy of it; empty: the device's optimizer takes it there
   program::Slice partial;     ///< a later micro-batch's, until it is added to that; empty: none is
   program::Slice cast_parts;  ///< in `whole`, of the parts that are kept otherwise; empty: none is
   program::Slice received;    ///< what the reduce-scatter gives; empty: it is of the type `kept`

@@ -88,6 +88,8 @@ void FsdpReductions::reduce_scatter(StepBuilder& step, StepUnit& unit) {
   const bool divides = unit.sent == DType::fp16;
   const Divisors divisors = divides ? divisors_for(writer.device.ranks) : Divisors{};
   last_scattered_ = packed_ = writer.last_kernel;
+  const bool offloads = !unit.gradient_on_host.empty();
+  if (offloads) writer.comes(unit.gradient, StepStream::scatter);
   if (!unit.received.empty()) writer.comes(unit.received, StepStream::scatter);
   divide(step, unit, unit.scattered, divisors.before, StepStream::scatter);
   scatter(step, unit, received, divides);
@@ -110,6 +112,21 @@ void FsdpReductions::reduce_scatter(StepBuilder& step, StepUnit& unit) {
            moving(Operation::accumulate, 3 * unit.gradient.count * size_of(unit.kept)),
            program::Combine{.to = unit.gradient, .left = unit.gradient, .right = unit.partial},
            {.group = unit.number});
+  if (offloads) copy_to_host(step, unit);
+}
+
+/// F67: each gradient by a copy of its own, for which the host waits when backward has ended.
+void FsdpReductions::copy_to_host(StepBuilder& step, const StepUnit& unit) {
+  for (const std::int32_t each : unit.reduced) {
+    const Slice to = step.memory.gradient_now(each);
+    Slice from = to;
+    from.buffer = unit.gradient.buffer;
+    behind(step, behind_sums(step),
+           copy_beside_host(step, Operation::copy_to_host, to.count, unit.kept),
+           program::Move{.to = to, .from = from}, origin_of(step, unit, "gradient to the host"));
+  }
+  step.writer.goes(unit.gradient, StepStream::scatter);
+  copied_ = last_scattered_;
 }
 
 /// F36.
@@ -205,7 +222,8 @@ void FsdpReductions::behind(StepBuilder& step, StepStream on, const Work& work,
 
 void FsdpReductions::end_backward(StepBuilder& step) {
   if (last_scattered_ != nobody) step.writer.await(last_scattered_);
-  last_scattered_ = nobody;
+  if (copied_ != nobody) step.writer.host_reads(copied_);
+  last_scattered_ = copied_ = nobody;
   scattering_.clear();
   for (const Slice& each : reduced_) step.writer.goes(each, StepStream::scatter);
   reduced_.clear();

@@ -37,6 +37,7 @@ class FsdpReductions {
   void scatter(StepBuilder& step, StepUnit& unit, const program::Slice& received, bool divides);
   void all_reduce(StepBuilder& step, const StepUnit& unit, const program::Slice& part,
                   bool divides);
+  void copy_to_host(StepBuilder& step, const StepUnit& unit);
   void divide(StepBuilder& step, const StepUnit& unit, const program::Slice& what, double divisor,
               StepStream on);
   void behind(StepBuilder& step, StepStream on, const Work& work, const program::Action& action,
@@ -48,6 +49,7 @@ class FsdpReductions {
   std::int32_t packed_ = nobody;          ///< the task that made the newest of these inputs
   std::int32_t last_scattered_ = nobody;  ///< the newest task of a reduce-scatter
   std::vector<program::Slice> reduced_;   ///< what all-reduces worked on, still held
+  std::int32_t copied_ = nobody;          ///< the newest copy of a gradient to the host
   bool upcasts_ = false;  ///< gradients wait for the last micro-batch in another type
   std::vector<program::Slice> added_up_;  ///< [parameter] in that type; empty: nothing waits
 };

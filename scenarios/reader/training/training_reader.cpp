@@ -429,6 +429,39 @@ const Map<MixedPrecision>& mixed_precision_map() {
   return map;
 }
 
+const Map<CpuOffload>& offload_map() {
+  static const auto map =
+      Map<CpuOffload>("offload_policy",
+                      "Strategy fsdp: fully_shard's CPUOffloadPolicy. Parts of parameters, their "
+                      "gradients and the optimizer's state are in pinned memory of the host.")
+          .key("copies", value::bandwidth(), &CpuOffload::copies,
+               {.meaning = "How fast one rank's parts are copied to its GPU, and gradients back, "
+                           "while all ranks of the node copy.",
+                .example = "25 GB/s",
+                .required = true})
+          .key("update", value::time(), &CpuOffload::update,
+               {.meaning = "How long the host takes to update one rank's parts. No law of it is "
+                           "known here: time optimizer.step() once.",
+                .example = "850 ms",
+                .required = true});
+  return map;
+}
+
+/// `none`, or a mapping; `cpu` alone does not say enough.
+Value<std::optional<CpuOffload>> offload_value() {
+  const auto mapping = value::mapping(&offload_map);
+  return {value::either({{value::word("none", "all is on the device")}, mapping.type}),
+          [=](const Yaml& given) -> std::optional<CpuOffload> {
+            if (given.is_word("none")) return std::nullopt;
+            if (given.is_scalar())
+              given.fail(
+                  "with parameters on the host it updates them, and how long that takes is "
+                  "not known: write {copies: 25 GB/s, update: 850 ms} with your own numbers");
+            return mapping.read(given);
+          },
+          {}};
+}
+
 /// Of strategy fsdp, by PyTorch's names.
 void add_shards(Map<TrainingDraft>& map) {
   map.key_read(
@@ -488,7 +521,14 @@ void add_shards(Map<TrainingDraft>& map) {
                        "autocast's. Other strategies keep `workload.compute`.",
             .otherwise = "gathers and reduce-scatters are in `workload.dtype`",
             .example = "{param_dtype: bf16, reduce_dtype: fp32}",
-            .source = "torch.distributed.fsdp.MixedPrecisionPolicy (rules F12, F36, F45, F49)"});
+            .source = "torch.distributed.fsdp.MixedPrecisionPolicy (rules F12, F36, F45, F49)"})
+      .key("offload_policy", offload_value(), &TrainingDraft::offload_policy,
+           {.meaning = "Strategy fsdp: parts of parameters are on the host, which updates them. "
+                       "They are copied to the device before each gather, and gradients back "
+                       "behind each reduce-scatter.",
+            .unset = "none",
+            .example = "{copies: 25 GB/s, update: 850 ms}",
+            .source = "torch.distributed.fsdp.CPUOffloadPolicy (rule F67)"});
 }
 
 /// Other releases are refused by the name of the one they behave like.

@@ -264,6 +264,86 @@ TEST_CASE("units are resharded and prefetched each as it says", "[model][fsdp]")
   CHECK(issued() == " g0 g2 g3 F0 g1 F1 F2 F3 g3 g0 B3 g2 B2 B1 B0");
 }
 
+TEST_CASE("F67: with offload parts and gradients cross to the device and back", "[model][fsdp]") {
+  const Bytes unit = 4 * MiB;
+  const Workload workload =
+      timed::chain(3, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, unit);
+  const StepWorks works(workload, timed::eight_gpus(), Optimizer::adamw);
+  Training training;
+  training.strategy = Strategy::fsdp;
+  training.units = {{0}, {1}, {2}};
+  training.reshard_after_forward = true;
+  training.offload_policy = CpuOffload{gigabytes_per_second(10), std::chrono::milliseconds{7}};
+  const program::Job job = build_job(works, training);
+  CHECK(program::written::wrong_in(job) == "");
+  std::map<Operation, int> times;
+  for (const program::Task& task : job.programs.front().tasks) {
+    const Work& work = job.works[task.work];
+    ++times[work.operation];
+    if (work.operation == Operation::outside) CHECK(work.host == std::chrono::milliseconds{7});
+    if (!std::holds_alternative<program::Move>(job.deed_of(task).action)) continue;
+    CHECK(work.payload == Bytes{unit.count / 8});
+    CHECK(work.known_time == Bytes{unit.count / 8} / gigabytes_per_second(10));
+    const bool comes = work.operation == Operation::copy_to_device;
+    CHECK(job.streams[task.stream].name == (comes ? "copy in" : "scatter"));
+  }
+  CHECK(times[Operation::copy_to_device] == 6);  // before each gather
+  CHECK(times[Operation::copy_to_host] == 3);    // behind each reduce-scatter
+  CHECK(times[Operation::optimizer] == 0);
+  CHECK(times[Operation::outside] == 1);  // the host's update
+  // The device holds no part for long, and nothing of the optimizer.
+  using program::Holds;
+  const StepMemory memory = step_memory(workload, Optimizer::adamw, training, job);
+  CHECK(memory.most[Holds::optimizer] == Bytes{});
+  CHECK(memory.most[Holds::parameter] == unit);
+  training.micro_batches = 2;
+  CHECK_THROWS_WITH(build_job(works, training), Catch::Contains("write no_sync: true"));
+}
+
+TEST_CASE("frozen parameters are gathered, and nothing of them is reduced", "[model][fsdp]") {
+  const Bytes unit = 4 * MiB;
+  Workload workload =
+      timed::chain(3, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, unit);
+  // One beside each trained parameter, and one alone in a unit of the first layer.
+  for (int layer = 0; layer < 3; ++layer)
+    workload.frozen_parameters.push_back(
+        {fmt::format("frozen.{}", layer), {unit.count / 4}, DType::fp32, layer});
+  workload.frozen = 3 * unit;
+  const StepWorks works(workload, timed::eight_gpus(), Optimizer::sgd);
+  Training training;
+  training.strategy = Strategy::fsdp;
+  training.reshard_after_forward = true;
+  const auto gathered_and_reduced = [&] {
+    const program::Job job = build_job(works, training);
+    CHECK(program::written::wrong_in(job) == "");
+    std::map<std::int32_t, std::vector<Bytes>> all;  // by unit
+    for (const program::Task& task : job.programs.front().tasks) {
+      const Work& work = job.works[task.work];
+      if (work.operation == Operation::all_gather || work.operation == Operation::reduce_scatter)
+        all[job.deed_of(task).origin.group].push_back(work.payload);
+    }
+    return all;
+  };
+  training.units = {{0, 3}, {1, 4}, {2, 5}};
+  const Bytes both{2 * unit.count / 8};
+  for (const auto& [number, sent] : gathered_and_reduced())
+    CHECK(sent == std::vector<Bytes>{both, both, unit});
+  using program::Holds;
+  const StepMemory memory =
+      step_memory(workload, Optimizer::sgd, training, build_job(works, training));
+  CHECK(memory.most[Holds::frozen] == Bytes{3 * unit.count / 8});
+  // What comes before all that is trained has no backward pass: what is prefetched is in vain.
+  workload.parameters.erase(workload.parameters.begin());
+  for (Parameter& each : workload.parameters) CHECK(each.layer > 0);
+  const StepWorks fewer(workload, timed::eight_gpus(), Optimizer::sgd);
+  training.units = {{2}, {0, 3}, {1, 4}};
+  const program::Job job = build_job(fewer, training);
+  CHECK(program::written::wrong_in(job) == "");
+  CHECK(job.groups[0].parameters.empty());
+  CHECK(sent(job, Operation::all_gather)[{0, 0}].times == 2);
+  CHECK(sent(job, Operation::reduce_scatter).size() == 2);
+}
+
 TEST_CASE("F44: clipping reduces one number among the ranks that share", "[model][fsdp]") {
   Workload workload =
       timed::chain(2, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, 4 * MiB);
