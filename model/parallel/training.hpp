@@ -176,6 +176,13 @@ struct UnitSettings {
   friend bool operator==(const UnitSettings&, const UnitSettings&) = default;
 };
 
+/// The micro-batches whose gradients replicas of shards all-reduce.
+enum class AllReduced : std::uint8_t { every, last };
+inline constexpr std::array all_all_reduced{AllReduced::every, AllReduced::last};
+constexpr std::string_view name_of(AllReduced which) {
+  return which == AllReduced::every ? "every" : "last";
+}
+
 /// CPUOffloadPolicy of fully_shard: parts of parameters, their gradients and the optimizer's state
 /// are in pinned memory of the host, which updates them.
 struct CpuOffload {
@@ -202,6 +209,9 @@ struct FsdpSettings {
   bool reshard_after_backward = true;
   /// So many replicas of the shards, each on as many ranks next to each other (HSDP).
   int replicate = 1;
+  /// set_requires_all_reduce: which micro-batches replicas all-reduce; those before the last are
+  /// added up by each replica then.
+  AllReduced requires_all_reduce = AllReduced::every;
   /// set_reduce_scatter_max_input_buffers
   int reduce_scatter_max_input_buffers = 1;
   /// set_separate_reduce_scatter_group
@@ -240,6 +250,11 @@ struct Training : BucketSettings,
   bool casts_parameters() const {
     const bool is_fsdp = strategy == Strategy::fsdp || (strategy == Strategy::none && passes_cast);
     return is_fsdp && mp_policy.param_dtype;
+  }
+  /// Does a replica of fsdp add up what it reduce-scattered, until the last micro-batch?
+  bool sums_before_all_reduce() const {
+    return replicate > 1 && requires_all_reduce == AllReduced::last && micro_batches > 1 &&
+           !no_sync;
   }
   /// Does the host run the optimizer?
   bool updates_on_host() const {

@@ -76,6 +76,7 @@ const std::set<std::string> of_shards{"units",
                                       "replicate",
                                       "reduce_scatter_max_input_buffers",
                                       "separate_reduce_scatter_group",
+                                      "requires_all_reduce",
                                       "mp_policy",
                                       "offload_policy"};
 

@@ -134,6 +134,7 @@ const Hints of_trainings{
     {"training.replicate", {0}},
     {"training.reduce_scatter_max_input_buffers", {0}},
     {"training.separate_reduce_scatter_group", {0}},
+    {"training.requires_all_reduce", {0}},
     {"training.mp_policy", {0}},
     {"training.offload_policy", {0}},
     {"training.pytorch", {35}},

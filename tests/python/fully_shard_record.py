@@ -106,7 +106,7 @@ def set_own(wrapped, names, own):
 
 def step_of_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=False,
                         reshard_after_backward=True, forward_prefetch=0, backward_prefetch=0,
-                        own=None, **settings):
+                        requires_all_reduce='every', own=None, **settings):
     """The record of a step that has done one before: all of its micro-batches. `own` is, by a
     unit's first module, what a scenario's `units` says of it alone."""
     own = own or {}
@@ -126,6 +126,7 @@ def step_of_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=F
             is_last = micro_batch + 1 == micro_batches
             model.set_requires_gradient_sync(not no_sync or is_last)
             model.set_reshard_after_backward(reshard_after_backward or is_last)
+            model.set_requires_all_reduce(requires_all_reduce == 'every' or is_last)
             loss(model, batch).backward()
 
     step()

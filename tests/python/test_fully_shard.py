@@ -350,3 +350,14 @@ def test_what_is_offloaded_is_cast_parameter_by_parameter(name, tmp_path):
         check_settings(tmp_path, name, 4, offloads=True, reshard_after_forward=reshard)
         check_settings(tmp_path, name, 4, autocast='bf16', policy=policy, offloads=True,
                        reshard_after_forward=reshard)
+
+
+def test_replicas_may_all_reduce_the_last_micro_batch_alone(tmp_path):
+    for policy in ({'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32},
+                   {'param_dtype': torch.bfloat16}, {'param_dtype': torch.float16}):
+        check_settings(tmp_path, 'mlp', 4, mesh=(2, 2), micro_batches=3,
+                       autocast=NAMES[policy['param_dtype']], policy=policy,
+                       requires_all_reduce='last')
+    for name in ('odd', 'llama3'):
+        check_settings(tmp_path, name, 8, mesh=(2, 4), micro_batches=2,
+                       requires_all_reduce='last')

@@ -308,6 +308,9 @@ void lay_out_scatter(StepBuilder& step, std::int32_t ranks, ShardedUnit& unit) {
         memory.add("shard on the host", unit.number, program::Holds::gradient, unit.kept, sent);
     memory.job.buffers.back().place = program::Place::host;
   }
+  if (step.training.sums_before_all_reduce())
+    unit.summed = memory.add("sum of parts", unit.number, program::Holds::gradient, unit.sent, sent,
+                             program::Life::step);
   if (step.training.micro_batches > 1 && !step.training.no_sync)
     unit.partial = memory.add("part", unit.number, program::Holds::gradient, unit.kept, sent,
                               program::Life::step);
@@ -392,8 +395,13 @@ void check_fully_shard(const StepBuilder& step) {
                           step.works.names[i].substr(0, 200)));
   check(mesh_refusal(step.training, step.writer.device.ranks));
   if (step.training.offload_policy) check_offload(step);
-  check_not(!step.training.hooks.empty(),
-            "hooks of your own on sharded gradients are not modelled: take training.hooks out");
+  for (const UserHook& hook : step.training.hooks)
+    if (!hook.groups.empty())
+      check(Refusal{"training.hooks",
+                    fmt::format("hook {} is on gradients, and under fully_shard no such hook ever "
+                                "fires: take it out (chunks, on a layer's output, do)",
+                                label(hook)),
+                    {}});
   check_not(step.training.join.has_value(), "fully_shard has no join(): take training.join out");
 }
 

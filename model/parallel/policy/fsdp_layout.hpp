@@ -50,7 +50,8 @@ struct ShardedUnit {
   program::Slice scattered;         ///< the input of the reduce-scatter
   program::Slice gradient;          ///< of this rank's parts, for the optimizer
   program::Slice gradient_on_host;  ///< a copy of it; empty: the device's optimizer takes it there
-  program::Slice partial;     ///< a later micro-batch's, until it is added to that; empty: none is
+  program::Slice partial;  ///< a later micro-batch's, until it is added to that; empty: none is
+  program::Slice summed;   ///< of micro-batches, until replicas all-reduce it; empty: they all do
   program::Slice cast_parts;  ///< in `whole`, of the parts that are kept otherwise; empty: none is
   program::Slice received;    ///< what the reduce-scatter gives; empty: it is of the type `kept`
   program::Operands places, scatter_places;  ///< of members in the first part

@@ -82,17 +82,27 @@ void FsdpReductions::reduce_scatter(StepBuilder& step, StepUnit& unit) {
   StepWriter& writer = step.writer;
   wait_for_oldest_inputs(step);
   pack(step, unit);
-  const bool adds = writer.micro_batch > 0 && unit.partial.count > 0;
+  const bool sums = step.training.sums_before_all_reduce();
+  const bool is_last = writer.micro_batch + 1 == step.training.micro_batches;
+  const bool adds = !sums && writer.micro_batch > 0 && unit.partial.count > 0;
   const Slice result = adds ? unit.partial : unit.gradient;
-  const Slice received = unit.received.empty() ? result : unit.received;
+  Slice received = unit.received.empty() ? result : unit.received;
+  if (sums && !is_last && writer.micro_batch == 0) received = unit.summed;
+  if (sums && !is_last && writer.micro_batch > 0 && unit.received.empty()) received = unit.partial;
+  const bool is_received = received.buffer == unit.received.buffer && !unit.received.empty();
   const bool divides = unit.sent == DType::fp16;
   const Divisors divisors = divides ? divisors_for(writer.device.ranks) : Divisors{};
   last_scattered_ = packed_ = writer.last_kernel;
   const bool offloads = !unit.gradient_on_host.empty();
-  if (offloads) writer.comes(unit.gradient, StepStream::scatter);
-  if (!unit.received.empty()) writer.comes(unit.received, StepStream::scatter);
+  if (offloads && is_last) writer.comes(unit.gradient, StepStream::scatter);
+  if (is_received) writer.comes(unit.received, StepStream::scatter);
   divide(step, unit, unit.scattered, divisors.before, StepStream::scatter);
   scatter(step, unit, received, divides);
+  if (sums && writer.micro_batch > 0) add_to_sum(step, unit, received);
+  if (sums && !is_last) {
+    if (is_received) writer.goes(unit.received, StepStream::scatter);
+    return;
+  }
   if (replicates(step)) all_reduce(step, unit, received, divides);
   divide(step, unit, received, divisors.behind, behind_sums(step));
   if (!unit.received.empty()) {
@@ -113,6 +123,16 @@ void FsdpReductions::reduce_scatter(StepBuilder& step, StepUnit& unit) {
            program::Combine{.to = unit.gradient, .left = unit.gradient, .right = unit.partial},
            {.group = unit.number});
   if (offloads) copy_to_host(step, unit);
+}
+
+/// F57: what one replica has of earlier micro-batches and of this one.
+void FsdpReductions::add_to_sum(StepBuilder& step, const StepUnit& unit, const Slice& received) {
+  const bool is_last = step.writer.micro_batch + 1 == step.training.micro_batches;
+  behind(step, StepStream::scatter,
+         moving(Operation::accumulate, 3 * received.count * size_of(unit.sent)),
+         program::Combine{
+             .to = is_last ? received : unit.summed, .left = unit.summed, .right = received},
+         {.group = unit.number});
 }
 
 /// F67: each gradient by a copy of its own, for which the host waits when backward has ended.

@@ -37,6 +37,7 @@ class FsdpReductions {
   void scatter(StepBuilder& step, StepUnit& unit, const program::Slice& received, bool divides);
   void all_reduce(StepBuilder& step, const StepUnit& unit, const program::Slice& part,
                   bool divides);
+  void add_to_sum(StepBuilder& step, const StepUnit& unit, const program::Slice& received);
   void copy_to_host(StepBuilder& step, const StepUnit& unit);
   void divide(StepBuilder& step, const StepUnit& unit, const program::Slice& what, double divisor,
               StepStream on);

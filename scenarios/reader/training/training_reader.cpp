@@ -506,6 +506,14 @@ void add_shards(Map<TrainingDraft>& map) {
                        "all-reduced among the groups. HSDP is as many replicas as nodes.",
             .source = "torch.distributed.fsdp.fully_shard with a mesh of two dimensions (rules "
                       "F55-F57)"})
+      .key("requires_all_reduce",
+           value::one_of(all_all_reduced, {"all micro-batches that reduce-scatter",
+                                           "the last micro-batch alone: each replica adds up what "
+                                           "it reduce-scattered until then"}),
+           &TrainingDraft::requires_all_reduce,
+           {.meaning = "Strategy fsdp with `replicate`: which micro-batches are all-reduced among "
+                       "the replicas.",
+            .source = "FSDPModule.set_requires_all_reduce (rule F57)"})
       .key("reduce_scatter_max_input_buffers", value::whole(1, 64),
            &TrainingDraft::reduce_scatter_max_input_buffers,
            {.meaning = "Strategy fsdp: how many inputs of reduce-scatters are held at a time; the "
