@@ -7,7 +7,7 @@ import contextlib
 
 import torch
 import torch.distributed as dist
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.fsdp._fully_shard import _fsdp_param_group as groups
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -35,17 +35,27 @@ def casts(operation, arguments, keywords):
             and keywords.get('dtype', arguments[0].dtype) != arguments[0].dtype)
 
 
+def bytes_of(tensors):
+    """Of the memory that they lie in, each piece once."""
+    pieces = {each.untyped_storage()._cdata: each.untyped_storage().size()
+              for each in tensors if each is not None}
+    return sum(pieces.values())
+
+
 class Recorder(TorchDispatchMode):
     """(kind, unit, bytes of the full buffer, or of an all-reduce's, type) of every collective, and
     in `order` the kind of each among the casts and divisions of what is sent. A unit is named by
     its module; the root's is ''."""
 
-    def __init__(self):
+    def __init__(self, model=None):
         super().__init__()
         self.sent, self.order, self.units = [], [], []
+        self.model, self.most = model, {}
 
     def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
         keywords = keywords or {}
+        if self.model is not None:
+            self.note_memory()
         kind = KINDS.get(str(operation))
         if kind:
             tensors = arguments[0] if kind == 'all-reduce' else arguments[:2]
@@ -58,6 +68,30 @@ class Recorder(TorchDispatchMode):
         elif self.units and str(operation).startswith('aten.div_.'):
             self.order.append('divide')
         return operation(*arguments, **keywords)
+
+    def note_memory(self):
+        """The most bytes that fully_shard holds at a time, by kind, as operations see it."""
+        states = [module._get_fsdp_state() for module in self.model.modules()
+                  if isinstance(module, FSDPModule)]
+        held = [group for state in states for group in state._fsdp_param_groups]
+        parameters = [each for group in held for each in group.fsdp_params]
+        context = held[0].comm_ctx
+        gathers = [group._all_gather_result for group in held if group._all_gather_result]
+        if context.all_gather_state:
+            gathers.append(context.all_gather_state.all_gather_result)
+        whole = [getattr(each, '_unsharded_param', None) for each in parameters]
+        now = {
+            'parameters': [t for each in parameters
+                           for t in (each._sharded_param_data, *each.all_gather_outputs,
+                                     each._sharded_post_forward_param_data)],
+            'gathered': [each.all_gather_output for each in gathers],
+            'scattered': [each.reduce_scatter_input for each in context.reduce_scatter_states],
+            'gradients': [each.grad for each in whole if each is not None] + [
+                each.unsharded_accumulated_grad for each in parameters] + [
+                each.sharded_param.grad._local_tensor for each in parameters
+                if each.sharded_param.grad is not None]}
+        for kind, tensors in now.items():
+            self.most[kind] = max(self.most.get(kind, 0), bytes_of(tensors))
 
     @contextlib.contextmanager
     def naming_units(self):
@@ -106,7 +140,8 @@ def set_own(wrapped, names, own):
 
 def step_of_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=False,
                         reshard_after_backward=True, forward_prefetch=0, backward_prefetch=0,
-                        requires_all_reduce='every', own=None, **settings):
+                        requires_all_reduce='every', reduce_scatter_max_input_buffers=1, own=None,
+                        memory=False, **settings):
     """The record of a step that has done one before: all of its micro-batches. `own` is, by a
     unit's first module, what a scenario's `units` says of it alone."""
     own = own or {}
@@ -119,7 +154,8 @@ def step_of_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=F
     wrapped = [model.get_submodule(name) for name in names]
     depths(wrapped, forward_prefetch, backward_prefetch)
     set_own(wrapped, names, own)
-    recorder = Recorder()
+    model.set_reduce_scatter_max_input_buffers(reduce_scatter_max_input_buffers)
+    recorder = Recorder(model if memory else None)
 
     def step():
         for micro_batch in range(micro_batches):

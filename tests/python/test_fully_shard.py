@@ -361,3 +361,25 @@ def test_replicas_may_all_reduce_the_last_micro_batch_alone(tmp_path):
     for name in ('odd', 'llama3'):
         check_settings(tmp_path, name, 8, mesh=(2, 4), micro_batches=2,
                        requires_all_reduce='last')
+
+
+def most_by_ddpsim(scenario):
+    """The most bytes of parameters with gathers, of gradients, and of inputs of reduce-scatters."""
+    memory = ddpsim.run(scenario).record['results'][0]['memory']
+    return [memory[f'{kind}_bytes'] for kind in ('parameters', 'gradients', 'buckets')]
+
+
+@pytest.mark.parametrize('settings', [
+    {'reshard_after_forward': True}, {'reshard_after_forward': False}, {},
+    {'reshard_after_forward': 2}, {'reduce_scatter_max_input_buffers': 2},
+    {'reshard_after_forward': True, 'forward_prefetch': 2, 'backward_prefetch': 2}])
+@pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3', 'hf gpt2', 'hf bert'])
+def test_it_holds_what_fully_shard_holds(name, settings, tmp_path):
+    model, batch, loss = made(name)
+    scenario = predicted(tmp_path, model, batch, loss, 4, **settings)
+    with ranks(4):
+        step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
+                                   [[name] for name in blocks_of(model)], memory=True, **settings)
+    most = step.most
+    assert most_by_ddpsim(scenario) == [most['parameters'] + most['gathered'], most['gradients'],
+                                        most['scattered']]
