@@ -166,11 +166,15 @@ struct WorkloadSize {
   DType compute = DType::fp32;  ///< how GEMMs multiply
   bool channels_last = false;   ///< of pictures in memory, on a GPU; convolutional networks only
   /// Every so many-th block of a transformer is an activation checkpoint; 0: none is.
+  /// `selective_checkpoints`: each is one that keeps what some of its operations gave.
   int checkpointed = 0;
 };
 
-/// Has the network blocks that can be activation checkpoints?
+inline constexpr int selective_checkpoints = -1;
+
+/// Has the network blocks that can be activation checkpoints, or selective ones?
 bool can_checkpoint(const Architecture& architecture);
+bool can_checkpoint_selectively(const Architecture& architecture);
 
 /// The network as layers, kernels and parameters: generated, so that counts are a consequence of
 /// the architecture. Every GEMM appears with its shape, forward once and backward twice (data and

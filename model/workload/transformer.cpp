@@ -242,6 +242,12 @@ Bytes stream_of(const TransformerShape& shape, const WorkloadSize& size) {
   return std::int64_t{size.batch} * size.sequence * shape.d_model * size_of(size.dtype);
 }
 
+/// What attention gives: the stream, and of every row of scores the logarithm of its sum, in fp32.
+Bytes attention_of(const TransformerShape& shape, const WorkloadSize& size) {
+  const std::int64_t tokens = std::int64_t{size.batch} * size.sequence;
+  return tokens * shape.d_model * size_of(size.compute) + tokens * shape.heads * Bytes{4};
+}
+
 }  // namespace
 
 Workload transformer_workload(const TransformerShape& shape, const WorkloadSize& size) {
@@ -254,7 +260,10 @@ Workload transformer_workload(const TransformerShape& shape, const WorkloadSize&
   for (int i = 0; i < shape.layers; ++i) {
     const std::string name = fmt::format("{}{}", recipe.blocks, i);
     append_layer(workload, name, name + ".", recipe.block, recipe.block_registration);
-    if (is_checkpoint(i, size.checkpointed))
+    if (size.checkpointed == selective_checkpoints)
+      checkpoint_operations_of_last_layer(workload, stream_of(shape, size), size.compute,
+                                          attention_of(shape, size));
+    else if (is_checkpoint(i, size.checkpointed))
       checkpoint_last_layer(workload, stream_of(shape, size));
     if (i == 0 && recipe.between) recipe.block.insert(recipe.block.begin(), *recipe.between);
   }

@@ -83,7 +83,7 @@ class Recorder(TorchDispatchMode):
         now = {
             'parameters': [t for each in parameters
                            for t in (each._sharded_param_data, *each.all_gather_outputs,
-                                     each._sharded_post_forward_param_data)],
+                                     getattr(each, '_sharded_post_forward_param_data', None))],
             'gathered': [each.all_gather_output for each in gathers],
             'scattered': [each.reduce_scatter_input for each in context.reduce_scatter_states],
             'gradients': [each.grad for each in whole if each is not None] + [

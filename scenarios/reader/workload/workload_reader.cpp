@@ -76,12 +76,18 @@ Value<int> checkpoints_value() {
   const auto number = value::whole(2, 10'000);
   return {value::either({number.type,
                          {value::word("none", "autograd keeps what it needs"),
-                          value::word("full", "every block is a checkpoint")}}),
+                          value::word("full", "every block is a checkpoint"),
+                          value::word("selective",
+                                      "every block is one that keeps attention's "
+                                      "result and that of every second product with "
+                                      "a weight, as torchtitan's option op")}}),
           [read = number.read](const Yaml& given) {
             if (given.is_word("none")) return 0;
             if (given.is_word("full")) return 1;
+            if (given.is_word("selective")) return selective_checkpoints;
             if (!given.is_scalar() || !parse_integer(given.scalar()))
-              given.fail("expected none, full, or a number such as 2, for every second block");
+              given.fail(
+                  "expected none, full, selective, or a number such as 2, for every second block");
             return static_cast<int>(read(given));
           },
           {}};
@@ -144,14 +150,16 @@ void add_size(Map<WorkloadDraft>& map) {
       .key("activation_checkpointing", checkpoints_value(), size(&WorkloadSize::checkpointed),
            {.meaning = "Which blocks of a transformer of the catalogue keep their input alone and "
                        "run forward again in the backward pass: none, all of them (full), or every "
-                       "so many-th. A workload description has its checkpoints in it.",
+                       "so many-th; or all keep more than that (selective). A workload description "
+                       "has its checkpoints in it.",
             .unset = "none",
             .example = "full",
-            .source = "torch.utils.checkpoint; every so many-th as torchtitan's selective option",
+            .source = "torch.utils.checkpoint; every so many-th and selective as torchtitan's "
+                      "selective options",
             .elsewhere = {{"gradient_checkpointing", "Hugging Face's", "-",
                            "where it is true write activation_checkpointing: full"},
                           {"recompute_granularity", "Megatron's", "-",
-                           "full is activation_checkpointing: full; selective is not modelled"},
+                           "full is activation_checkpointing: full; its selective is not modelled"},
                           {"recompute_activations", "Megatron's", "-",
                            "selective recomputation is not modelled"}}})
       .key("dtype", stored, size(&WorkloadSize::dtype),
@@ -412,6 +420,10 @@ void read_workload(const Yaml& given, Scenario& scenario) {
     draft.size.compute = draft.compute.value_or(draft.size.dtype);
     const std::optional<TokenBlocks> blocks = blocks_of(description.architecture);
     if (blocks) YamlMap::check_there({map}, "sequence", workload_map().description());
+    if (const auto given_there = map.find("activation_checkpointing");
+        draft.size.checkpointed == selective_checkpoints &&
+        !can_checkpoint_selectively(description.architecture))
+      given_there->fail("selective is modelled for blocks of family llama: write full");
     if (const auto given_there = map.find("activation_checkpointing");
         draft.size.checkpointed > 0 && !can_checkpoint(description.architecture))
       given_there->fail(
