@@ -164,6 +164,65 @@ TEST_CASE("in a sharded step all that is read was written, and lives", "[model][
   CHECK(whole > 100);
 }
 
+TEST_CASE("whatever units say, and with frozen parameters, all that is read was written",
+          "[model][fsdp]") {
+  drawn::Draw draw(39);
+  int whole = 0;
+  for (int round = 0; round < 300; ++round) {
+    Workload workload = drawn::random_workload(draw);
+    Cluster cluster = drawn::random_cluster(draw);
+    cluster.through_host.reset();
+    const int layers = static_cast<int>(workload.layers.size());
+    for (int each = draw.between(0, 4); each > 0; --each)
+      workload.frozen_parameters.push_back({fmt::format("frozen.{}", each),
+                                            {draw.between(1, 40), draw.between(1, 5)},
+                                            draw.one_in(3) ? DType::bf16 : DType::fp32,
+                                            draw.between(0, layers - 1)});
+    Training training = random_sharding(draw);
+    if (draw.one_in(2)) training.mp_policy.param_dtype = DType::bf16;
+    if (training.mp_policy.param_dtype)
+      workload = with_cast(std::move(workload), *training.mp_policy.param_dtype);
+    const StepWorks works(workload, cluster, draw.any_of(all_optimizers));
+    const int ranks = works.device.ranks;
+    const auto members =
+        static_cast<std::int32_t>(workload.parameters.size() + workload.frozen_parameters.size());
+    for (std::int32_t i = 0; i < members; ++i) {
+      if (training.units.empty() || draw.one_in(2)) training.units.emplace_back();
+      if (!draw.one_in(4)) training.units.back().push_back(i);  // else the root's
+    }
+    std::erase_if(training.units, [](const auto& unit) { return unit.empty(); });
+    if (training.units.empty()) continue;
+    const auto units = static_cast<int>(training.units.size());
+    for (int u = 0; u < units; ++u) {
+      UnitSettings& own = training.unit_settings.emplace_back();
+      if (draw.one_in(2)) own.reshard_after_forward = draw.one_in(2);
+      if (draw.one_in(3) && ranks % 2 == 0) own.reshard_after_forward = Reshard::among(2);
+      own.unshard_in_backward = !draw.one_in(5);
+      while (draw.one_in(3)) own.forward_prefetch.push_back(draw.between(0, units - 1));
+      while (draw.one_in(3)) own.backward_prefetch.push_back(draw.between(0, units - 1));
+    }
+    if (!works.device.synchronous && draw.one_in(4))
+      training.offload_policy = CpuOffload{gigabytes_per_second(20), std::chrono::milliseconds{1}};
+    CAPTURE(round, ranks, works.device.synchronous);
+    program::Job job;
+    try {
+      job = build_job(works, training);
+    } catch (const std::invalid_argument& problem) {
+      const std::string why = problem.what();
+      bool is_known = false;
+      for (const char* known : {"one type", "as bytes", "with no_sync that is not modelled",
+                                "sparse", "write no_sync", "unshard_in_backward", "norm of"})
+        is_known = is_known || why.find(known) != std::string::npos;
+      CAPTURE(why);
+      REQUIRE(is_known);
+      continue;
+    }
+    REQUIRE(program::written::wrong_in(job) == "");
+    ++whole;
+  }
+  CHECK(whole > 60);
+}
+
 TEST_CASE("F55: replicas shard among neighbours and average across them", "[model][fsdp]") {
   const Workload workload =
       timed::chain(2, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, 4 * MiB);
