@@ -137,7 +137,7 @@ TEST_CASE("a model that cannot be is refused at the key that says so",
         "s.yaml:2:10: workload.model: missing key \"family\"");
   CHECK(refusal_at(scratch, 2, "  model: {base: gpt2, layer: 2}\n  sequence: 8") ==
         "s.yaml:2:23: workload.model.layer: unknown key; did you mean \"layers\"?; known: family, "
-        "base, source, layers, d_model, d_ff, heads, kv_heads, vocabulary, positions");
+        "base, source, layers, d_model, d_ff, heads, kv_heads, vocabulary, positions, activation");
   CHECK_THAT(refusal_at(scratch, 2, "  model: {family: resnet, blocks: [1, 2], bottleneck: true}"),
              Catch::StartsWith("s.yaml:2:10: workload.model: "));
 }
