@@ -81,6 +81,7 @@ const Hints of_workloads{
     {"workload.image", {40, {"64", "96", "128", "192", "224", "256", "320"}}},
     {"workload.channels_last", {30}},
     {"workload.activation_checkpointing", {0}},
+    {"workload.frozen", {0}},
     {"workload.dtype", {40}},
     {"workload.compute", {50}},
     {"workload.optimizer", {65}},
