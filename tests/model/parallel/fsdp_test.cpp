@@ -406,6 +406,29 @@ TEST_CASE("frozen parameters are gathered, and nothing of them is reduced", "[mo
   CHECK(sent(job, Operation::reduce_scatter).size() == 2);
 }
 
+TEST_CASE("hooks on a layer's output run, and those on gradients never fire", "[model][fsdp]") {
+  const Workload workload =
+      timed::chain(2, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, 4 * MiB);
+  const StepWorks works(workload, timed::eight_gpus(), Optimizer::sgd);
+  Training training;
+  training.strategy = Strategy::fsdp;
+  UserHook& hook = training.hooks.emplace_back();
+  hook.kind = UserHookKind::chunks;
+  hook.chunks.count = hook.chunks.threads = 2;
+  hook.layers = {1};
+  hook.outputs = {1 * MiB};
+  const program::Job job = build_job(works, training);
+  CHECK(program::written::wrong_in(job) == "");
+  int times = 0;
+  for (const program::Task& task : job.programs.front().tasks)
+    times += std::holds_alternative<program::Chunked>(job.deed_of(task).action) ? 1 : 0;
+  CHECK(times == 1);
+  hook = {};
+  hook.kind = UserHookKind::scale;
+  hook.groups = {{0}};
+  CHECK_THROWS_WITH(build_job(works, training), Catch::Contains("no such hook ever fires"));
+}
+
 TEST_CASE("F44: clipping reduces one number among the ranks that share", "[model][fsdp]") {
   Workload workload =
       timed::chain(2, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, 4 * MiB);
