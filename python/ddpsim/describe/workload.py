@@ -257,11 +257,11 @@ def _lines(workload):
             yield f'{key}: [' + ', '.join(_flow([('tensors', group.tensors),
                                                  ('bytes', group.bytes)])
                                           for group in groups) + ']'
+    if workload.inputs:
+        yield f'inputs: {workload.inputs}'
     if workload.frozen_parameters:
         yield 'frozen_parameters:'
         yield from (f'  - {_frozen_parameter(each)}' for each in workload.frozen_parameters)
-    if workload.inputs:
-        yield f'inputs: {workload.inputs}'
     if workload.collectives:
         yield 'collectives:'
         yield from (f'  - {_flow(_collective(*each))}'
