@@ -613,7 +613,8 @@ void check_training(const YamlMap& scenario, const Scenario& read) {
   const auto compares = [&](Strategy strategy) {
     return std::count(read.compare.begin(), read.compare.end(), strategy) > 0;
   };
-  if (compares(Strategy::fsdp)) check_no(mesh_refusal(read.training, read.cluster.ranks()));
+  if (compares(Strategy::fsdp) || read.training.strategy == Strategy::fsdp)
+    check_no(mesh_refusal(read.training, read.cluster.ranks()));
   if (compares(Strategy::bucketed)) {
     check_no(step_refusal(gradients, read.training, device_of(read.cluster)));
     check_no(subgroup_refusal(read.training, read.cluster.ranks_per_node));

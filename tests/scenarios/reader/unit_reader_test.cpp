@@ -85,7 +85,7 @@ TEST_CASE("a unit may have settings of its own", "[scenarios][units]") {
   const auto holds = [](const char* text) { return Catch::Matchers::Contains(text); };
   CHECK_THAT(blocks.refused("[{reshard_after_forward: true}]"), holds("missing key \"modules\""));
   CHECK_THAT(blocks.refused("[{modules: h.0, forward_prefetch: [norm]}]"),
-             holds("s.yaml:5:41: training.units.forward_prefetch: no unit is made of \"norm\""));
+             holds("s.yaml:5:45: training.units.forward_prefetch: no unit is made of \"norm\""));
   CHECK_THAT(blocks.refused("[{modules: h.0, reshard_after_forward: 1}]"), holds("write false"));
   CHECK_THAT(blocks.refused("[{modules: h.0, reshard_after_forward: 3}]"),
              holds("expected a divisor of 2"));
