@@ -101,7 +101,7 @@ class Recorder(TorchDispatchMode):
             original = originals[name] = getattr(groups.FSDPParamGroup, name)
 
             def named(group, *arguments, original=original, **keywords):
-                self.units.append(group._module_fqn)
+                self.units.append(group._module_fqn.split(',')[0])
                 try:
                     return original(group, *arguments, **keywords)
                 finally:

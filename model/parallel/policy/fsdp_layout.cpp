@@ -118,6 +118,19 @@ void find_place(const StepBuilder& step, const std::vector<std::size_t>& layers,
   unit.last = std::ranges::max(mine);
 }
 
+/// Several units may be in the first layer that has gradients: is this the one with the gradient
+/// that comes last there, or has it none there?
+bool begins(const StepBuilder& step, const std::vector<std::size_t>& layers, std::size_t layer,
+            const ShardedUnit& unit) {
+  std::int32_t last = nobody, last_of_unit = nobody;
+  for (const std::int32_t each : step.works.arrival) {
+    if (step.unused(each) || layers[at(each)] != layer) continue;
+    last = each;
+    if (std::ranges::find(unit.parameters, each) != unit.parameters.end()) last_of_unit = each;
+  }
+  return last_of_unit == nobody || last_of_unit == last;
+}
+
 /// Which parameters each has, and where in the passes it begins and ends.
 std::vector<ShardedUnit> made_units(const StepBuilder& step) {
   std::vector<std::string> names = step.works.names;
@@ -150,7 +163,8 @@ std::vector<ShardedUnit> made_units(const StepBuilder& step) {
     unit.number = static_cast<std::int32_t>(u);
     if (unit.given != nobody) number_of_given[at(unit.given)] = unit.number;
     give_settings(step, unit);
-    unit.is_late = unit.is_root || unit.first <= first_gradient;
+    unit.is_late = unit.is_root || unit.first < first_gradient ||
+                   (unit.first == first_gradient && begins(step, layers, first_gradient, unit));
     unit.has_backward = unit.is_root || unit.last >= first_gradient;
     unit.reduced = step.used(unit.parameters);
   }
