@@ -150,6 +150,25 @@ TEST_CASE("neighbours, prefetches, kept parameters and late all-reduces end with
   }
 }
 
+TEST_CASE("frozen parameters are gathered beside those that end with the mean", "[backend][fsdp]") {
+  SmallJob job(3);
+  job.workload.frozen_parameters = {{"0.frozen", {7, 5}, DType::fp32, 0},
+                                    {"outside", {4}, DType::fp32, 0}};
+  job.workload.frozen = Bytes{4 * (35 + 4)};
+  const program::Job step = job.step(sharded(true));
+  Training none = sharded(true);
+  none.strategy = Strategy::none;
+  const int checked = run_job(job_of(3), [&](Backend& rank) {
+    rank.load(job.workload, job.optimizer);
+    const GradientReference reference = reference_of(rank, job, job.step(none), 1);
+    rank.run(without_updates(step));
+    ExpectedGradients expected;
+    expected.in_parts = &step;
+    return check_gradients(rank, job.workload, reference, expected).good() ? 0 : 6;
+  });
+  CHECK(checked == 0);
+}
+
 TEST_CASE("what neighbours keep and gather again is what parts were", "[backend][fsdp]") {
   SmallJob job(4);
   job.optimizer = Optimizer::sgd;
