@@ -4,8 +4,8 @@
 //
 //     forward    before a unit's first kernel: pack the rank's parts (stream "copy in"), all-gather
 //                (stream "gather"), copy the whole parameters out (compute). Behind its last kernel
-//                they are freed, unless the unit is kept for the backward pass; or each of some
-//                ranks next to each other keeps one of as many parts, which they gather in backward.
+//                they are freed, unless the unit is kept for the backward pass; or each of N
+//                neighbours keeps one of N parts, which they gather in backward.
 //     backward   before its first kernel: likewise, unless it is whole; then the all-gather of the
 //                unit before it in the forward pass is issued, beside its kernels. Behind its last
 //                one: free the parameters, pack the gradients (compute), reduce-scatter (stream
@@ -21,6 +21,9 @@
 // parameters are kept in. Parts are cast to `param_dtype` before they are packed; packing gradients
 // casts them to `reduce_dtype`, and what a reduce-scatter gives is cast back on its stream. Where
 // only the last micro-batch communicates, gradients are added up in `reduce_dtype`.
+//
+// CPU offload: parts, their gradients and the optimizer are on the host. Parts are copied to the
+// device before they are packed, and gradients back behind their reduce-scatter.
 // Source: torch 2.13 distributed/fsdp/_fully_shard; rules F1-F70.
 
 #include <algorithm>
@@ -29,6 +32,7 @@
 
 #include "model/parallel/policy/fsdp_gather.hpp"
 #include "model/parallel/policy/fsdp_reduce.hpp"
+#include "model/parallel/policy/fsdp_refusals.hpp"
 #include "model/parallel/policy/strategy_tasks.hpp"
 
 namespace ddpsim {

@@ -2,11 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "model/parallel/policy/refusals.hpp"
 #include "model/parallel/write/step_builder.hpp"
 
 namespace ddpsim {
@@ -67,12 +65,6 @@ struct ShardedUnit {
 std::uint8_t queue_of_scatters(const StepBuilder& step);
 std::uint8_t queue_of_replicas(const StepBuilder& step);
 std::uint8_t queue_of_neighbours(const StepBuilder& step);
-
-/// Why so many ranks cannot be the replicas and groups that settings of fsdp say.
-std::optional<Refusal> mesh_refusal(const Training& training, int ranks);
-
-/// Throws std::invalid_argument where fully_shard cannot do the step, or it is not modelled.
-void check_fully_shard(const StepBuilder& step);
 
 /// The units of a step, the root's first if it has parameters, the others by their first layers.
 /// Each parameter is shared by `ranks` ranks, which are a `group` as in Work. The buffers of their

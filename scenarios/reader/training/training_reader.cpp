@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "model/parallel/policy/fsdp_layout.hpp"
+#include "model/parallel/policy/fsdp_refusals.hpp"
 #include "model/parallel/policy/refusals.hpp"
 #include "model/parallel/write/step_works.hpp"
 #include "scenarios/reader/format/map.hpp"
