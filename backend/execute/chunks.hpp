@@ -27,4 +27,19 @@ void each_chunk(const Piece& packed, std::int64_t begin, std::span<const program
     }
 }
 
+/// Goes over what of the tensors falls into the rank's part of a TakePart, which is the `place`-th:
+/// `each(in part, in tensor)` for each piece that is not empty.
+template <typename Each>
+void each_taken(const Piece& part, std::int64_t place, std::int64_t begin,
+                std::span<const program::Slice> places, std::span<const Piece> tensors,
+                Each&& each) {
+  const std::int64_t mine = begin + place * part.count;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const std::int64_t from = std::max(places[i].begin, mine);
+    const std::int64_t to = std::min(places[i].begin + tensors[i].count, mine + part.count);
+    if (from < to)
+      each(part.part(from - mine, to - from), tensors[i].part(from - places[i].begin, to - from));
+  }
+}
+
 }  // namespace ddpsim::execute

@@ -139,7 +139,7 @@ Beginning Memory::beginning(const Job& job, BufferId id) const {
   Beginning beginning{id, buffers_[id], 0, buffer.elements};
   if (job.parts.empty()) return beginning;
   const program::Part& part = job.parts[at(buffer.index)];
-  if (part.of == nobody) return beginning;
+  if (part.of == nobody || part.is_kept_whole) return beginning;
   beginning.begin = members_[at(part.of)].place * buffer.elements;
   beginning.whole = part.whole;
   return beginning;

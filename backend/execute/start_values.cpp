@@ -14,8 +14,9 @@ namespace {
 
 /// The elements of the parameter that begins there, on all ranks that share it.
 std::int64_t whole_elements(const program::Job& job, const Buffer& buffer) {
-  if (job.parts.empty() || job.parts[at(buffer.index)].of == nobody) return buffer.elements;
-  return job.parts[at(buffer.index)].whole;
+  if (job.parts.empty()) return buffer.elements;
+  const program::Part& part = job.parts[at(buffer.index)];
+  return part.of == nobody || part.is_kept_whole ? buffer.elements : part.whole;
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace ddpsim {
 namespace {
 
-std::uint64_t digest(const std::vector<float>& values) {
+std::uint64_t digest(std::span<const float> values) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const float value : values) {
     std::uint32_t bits = 0;
@@ -21,14 +21,13 @@ std::uint64_t digest(const std::vector<float>& values) {
   return hash;
 }
 
-/// Where in the parameter the rank's part begins; 0: it has all of it.
-std::int64_t begin_of(const ExpectedGradients& expected, int rank, std::size_t parameter) {
-  if (expected.in_parts == nullptr || expected.in_parts->parts.empty()) return 0;
-  const program::Job& job = *expected.in_parts;
-  const std::int16_t of = job.parts[parameter].of;
-  if (of == nobody) return 0;
-  return program::membership(job.communicators[at(of)], rank).place *
-         job.gradients[parameter].count;
+/// What a rank has of a parameter's gradient, of `count` elements if nobody shares it.
+program::GradientRange range_of(const ExpectedGradients& expected, int rank, std::size_t parameter,
+                                std::size_t count) {
+  const auto all = static_cast<std::int64_t>(count);
+  if (expected.in_parts == nullptr || expected.in_parts->parts.empty()) return {0, all, 0};
+  if (expected.in_parts->parts[parameter].of == nobody) return {0, all, 0};
+  return program::gradient_of_rank(*expected.in_parts, rank, parameter);
 }
 
 /// [parameter] By the digests of all ranks' gradients. Ranks that keep other parts than this one
@@ -42,7 +41,7 @@ std::vector<bool> differs_between_ranks(Backend& backend, const ExpectedGradient
     for (std::size_t p = 0; p < digests.size(); ++p) {
       const auto& theirs = all[at(rank)];
       const std::size_t at = p * sizeof(std::uint64_t);
-      if (begin_of(expected, rank, p) != begin_of(expected, backend.rank(), p)) continue;
+      if (range_of(expected, rank, p, 0) != range_of(expected, backend.rank(), p, 0)) continue;
       differs[p] = differs[p] || theirs.size() != mine.size() ||
                    std::memcmp(theirs.data() + at, mine.data() + at, sizeof(std::uint64_t)) != 0;
     }
@@ -133,12 +132,14 @@ GradientCheck check_gradients(Backend& backend, const Workload& workload,
   std::vector<double> worst;  // [parameter], of this rank
   for (int p = 0; p < static_cast<int>(workload.parameters.size()); ++p) {
     const std::vector<float> gradient = backend.gradient(p);
-    const std::int64_t begin = begin_of(expected, backend.rank(), at(p));
-    const auto mean =
-        std::span(reference.mean[at(p)])
-            .subspan(std::min(static_cast<std::size_t>(begin), reference.mean[at(p)].size()));
-    const auto mine = std::span(gradient).first(std::min(gradient.size(), mean.size()));
-    digests.push_back(digest(gradient));
+    const std::vector<double>& all = reference.mean[at(p)];
+    const program::GradientRange range = range_of(expected, backend.rank(), at(p), all.size());
+    const auto mean = std::span(all).subspan(static_cast<std::size_t>(range.begin),
+                                             static_cast<std::size_t>(range.count));
+    const auto found =
+        std::span(gradient).subspan(std::min(static_cast<std::size_t>(range.at), gradient.size()));
+    const auto mine = found.first(std::min(found.size(), mean.size()));
+    digests.push_back(digest(mine));
     const double tolerance = tolerances[static_cast<std::size_t>(p)];
     double most = 0;
     for (std::size_t i = 0; i < mine.size(); ++i) {

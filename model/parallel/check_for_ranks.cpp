@@ -42,7 +42,7 @@ void check_ranks_without_inputs(const program::Job& job, const Training& trainin
 void check_delayed(const program::Job& job, const Training& training) {
   const bool together = std::ranges::any_of(
       job.communicators, [](const program::Communicator& each) { return each.at_once > 1; });
-  if (training.strategy == Strategy::bucketed && training.delayed && together)
+  if (training.wraps_buckets() && training.delayed && together)
     throw std::invalid_argument(
         "real ranks run delay_all_reduce only with one collective at a time (nothing waits for it, "
         "so the optimizer could read gradients that are being sent): set "
@@ -77,6 +77,23 @@ void check_sparse_buckets(const program::Job& job) {
   });
 }
 
+/// Of an all-gather of a part of all parameters the pieces do not lie one behind the other, as
+/// ranks would put them.
+void check_one_gather(const program::Job& job, const Training& training) {
+  if (training.zero() == nullptr || training.zero()->variant != ZeroVariant::deepspeed ||
+      training.strategy == Strategy::zero3)
+    return;
+  int gathers = 0;
+  for_each_collective(job, [&](const program::Task& task, const program::Origin&) {
+    gathers += job.works[task.work].operation == Operation::all_gather ? 1 : 0;
+  });
+  if (gathers > 1)
+    throw std::invalid_argument(
+        fmt::format("training.{0}.allgather_bucket_size below the number of parameters is "
+                    "simulated only: for real, make it larger",
+                    name_of(training.strategy)));
+}
+
 void check_not_simulated_only(const program::Job& job, const Training& training) {
   for_each_collective(job, [&](const program::Task& task, const program::Origin&) {
     const auto* collective = std::get_if<program::Collective>(&job.deed_of(task).action);
@@ -93,7 +110,7 @@ void check_not_simulated_only(const program::Job& job, const Training& training)
           "collectives of the model itself are simulated only: for real, take `collectives` out of "
           "its description");
   const auto casts = [](const Work& work) { return work.operation == Operation::cast; };
-  if (training.strategy == Strategy::fsdp && std::ranges::any_of(job.works, casts))
+  if (training.has_policy() && std::ranges::any_of(job.works, casts))
     throw std::invalid_argument(
         "training.mp_policy is simulated only: for real, take it out (all is in workload.dtype "
         "then)");
@@ -107,6 +124,7 @@ void check_not_simulated_only(const program::Job& job, const Training& training)
 
 void check_for_ranks(const program::Job& job, const Training& training, const Workload& workload) {
   check_not_simulated_only(job, training);
+  check_one_gather(job, training);
   check_sparse_hooks(training, workload);
   check_sparse_buckets(job);
   check_ranks_without_inputs(job, training);

@@ -9,7 +9,17 @@ namespace ddpsim {
 
 /// How replicas are kept in step. What a strategy adds to a step is in a file of its name in
 /// model/parallel/policy.
-enum class Strategy : std::uint8_t { none, naive, flat, overlap, bucketed, fsdp };
+enum class Strategy : std::uint8_t {
+  none,
+  naive,
+  flat,
+  overlap,
+  bucketed,
+  zero1,
+  zero2,
+  zero3,
+  fsdp
+};
 
 /// What a fit takes from a measured row of a strategy (sim/predict/fit.hpp).
 enum class Fits : std::uint8_t {
@@ -26,6 +36,7 @@ struct StrategyFacts {
   std::string_view meaning;  ///< for users
   Fits fits = Fits::nothing;
   bool has_band = true;  ///< bands of public runs (scenarios/catalogue/accuracy.csv) hold for it
+  bool shares_update = false;  ///< each rank updates a part of the parameters alone
 };
 /// In the order of Strategy.
 inline constexpr std::array strategy_facts{
@@ -44,11 +55,22 @@ inline constexpr std::array strategy_facts{
     StrategyFacts{Strategy::bucketed, "bucketed",
                   "DistributedDataParallel: hooks copy gradients into buckets, full buckets are "
                   "launched in order and copied back when done"},
+    StrategyFacts{Strategy::zero1, "zero1",
+                  "each rank updates a part of the parameters, and sends it to the others: the "
+                  "optimizer's state is sharded",
+                  Fits::whole_step, false, true},
+    StrategyFacts{Strategy::zero2, "zero2",
+                  "as zero1, and each rank keeps the gradients of its part alone", Fits::whole_step,
+                  false, true},
+    StrategyFacts{Strategy::zero3, "zero3",
+                  "as zero2, and each rank keeps its part of the parameters alone; modules are "
+                  "gathered when they run",
+                  Fits::whole_step, false, true},
     StrategyFacts{
         Strategy::fsdp, "fsdp",
         "PyTorch 2's fully_shard: each rank keeps a part of every parameter; a unit's are "
         "gathered before its passes, and its gradients reduce-scattered behind them",
-        Fits::whole_step, false},
+        Fits::whole_step, false, true},
 };
 
 inline constexpr auto all_strategies = [] {
@@ -67,6 +89,9 @@ constexpr std::string_view name_of(Strategy strategy) {
 
 constexpr Fits fits_of(Strategy strategy) {
   return strategy_facts[static_cast<std::size_t>(strategy)].fits;
+}
+constexpr bool shares_update(Strategy strategy) {
+  return strategy_facts[static_cast<std::size_t>(strategy)].shares_update;
 }
 constexpr bool has_band(Strategy strategy) {
   return strategy_facts[static_cast<std::size_t>(strategy)].has_band;

@@ -11,6 +11,7 @@
 #include "model/parallel/comm_hook.hpp"
 #include "model/parallel/strategy.hpp"
 #include "model/parallel/user_hook.hpp"
+#include "model/parallel/zero_settings.hpp"
 
 namespace ddpsim {
 
@@ -218,7 +219,17 @@ struct FsdpSettings {
   bool separate_reduce_scatter_group = false;
   MixedPrecision mp_policy;
   std::optional<CpuOffload> offload_policy;  ///< none: all is on the device
-  // Under `none`, in place of fsdp:
+};
+
+/// `zero1`, `zero2`, `zero3`: each with settings of its own.
+struct AllZeroSettings {
+  ZeroSettings zero1;
+  ZeroSettings zero2{.variant = ZeroVariant::deepspeed};
+  ZeroSettings zero3{.variant = ZeroVariant::deepspeed, .overlap_comm = true};
+};
+
+/// Under `none`, in place of a strategy that shards.
+struct StandIn {
   bool updates_part = false;  ///< the optimizer updates this rank's part of parameters alone
   bool passes_cast = false;   ///< passes are those of `mp_policy`
 };
@@ -232,7 +243,9 @@ struct Training : BucketSettings,
                   WrapperSettings,
                   OverlapSettings,
                   FlatSettings,
-                  FsdpSettings {
+                  FsdpSettings,
+                  AllZeroSettings,
+                  StandIn {
   Strategy strategy = Strategy::bucketed;
   PyTorch pytorch = PyTorch::v2_13;
   Input input = Input::ready;
@@ -248,8 +261,26 @@ struct Training : BucketSettings,
 
   /// Are passes those of parameters in `param_dtype` (Workload::cast)?
   bool casts_parameters() const {
-    const bool is_fsdp = strategy == Strategy::fsdp || (strategy == Strategy::none && passes_cast);
-    return is_fsdp && mp_policy.param_dtype;
+    const bool casts = has_policy() || (strategy == Strategy::none && passes_cast);
+    return casts && mp_policy.param_dtype;
+  }
+  /// Is DistributedDataParallel, or a wrapper in its place, what reduces gradients?
+  bool wraps_buckets() const {
+    return strategy == Strategy::bucketed || (zero() != nullptr && !has_policy());
+  }
+  /// Does `mp_policy` hold for the strategy? DistributedDataParallel has none.
+  bool has_policy() const {
+    if (strategy == Strategy::fsdp) return true;
+    const ZeroSettings* settings = zero();
+    return settings != nullptr && settings->variant != ZeroVariant::torch &&
+           settings->variant != ZeroVariant::course;
+  }
+  /// The settings of the strategy, if it is a ZeRO; else null.
+  const ZeroSettings* zero() const {
+    if (strategy == Strategy::zero1) return &zero1;
+    if (strategy == Strategy::zero2) return &zero2;
+    if (strategy == Strategy::zero3) return &zero3;
+    return nullptr;
   }
   /// Does a replica of fsdp add up what it reduce-scattered, until the last micro-batch?
   bool sums_before_all_reduce() const {
@@ -278,14 +309,18 @@ struct Training : BucketSettings,
   /// much, too.
   Training compared_with() const {
     Training alone = without_communication();
-    alone.updates_part = strategy == Strategy::fsdp;
+    alone.updates_part = shares_update(strategy);
+    if (strategy != Strategy::fsdp) {
+      alone.replicate = 1;
+      alone.offload_policy.reset();
+    }
     return alone;
   }
 
   /// What gradients are divided by when they are averaged over `ranks` ranks (a comm hook divides
   /// by all).
   int divisor(int ranks) const {
-    const bool hooked = strategy == Strategy::bucketed && comm_hook;
+    const bool hooked = wraps_buckets() && comm_hook;
     const bool active = join && !join->divide_by_initial_world_size && !hooked;
     return active ? ranks - join->joined_ranks : ranks;
   }

@@ -35,11 +35,11 @@ std::string_view name_of(Reduction reduction) {
 std::string_view name_of(const Action& action) {
   /// As in the variant, whose last but two is told by which collective it is.
   static constexpr std::array<std::string_view, std::variant_size_v<Action>> names{
-      "Wait",    "Meet",       "Pause",         "Call",     "Chunked", "Compute",  "Scale",
-      "Fill",    "Combine",    "Cast",          "TakeRows", "AddRows", "Pack",     "Chunk",
-      "Unchunk", "Multiply",   "Orthogonalize", "Draw",     "Observe", "Quantize", "Dequantize",
-      "Select",  "Spread",     "Clip",          "Noise",    "Plugin",  "Touch",    "Update",
-      "Move",    "Collective", "Send",          "Receive"};
+      "Wait",       "Meet",     "Pause",      "Call",          "Chunked", "Compute", "Scale",
+      "Fill",       "Combine",  "Cast",       "TakeRows",      "AddRows", "Pack",    "Chunk",
+      "Unchunk",    "TakePart", "Multiply",   "Orthogonalize", "Draw",    "Observe", "Quantize",
+      "Dequantize", "Select",   "Spread",     "Clip",          "Noise",   "Plugin",  "Touch",
+      "Update",     "Move",     "Collective", "Send",          "Receive"};
   if (const auto* collective = std::get_if<Collective>(&action)) return name_of(collective->what);
   return names[action.index()];
 }

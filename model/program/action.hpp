@@ -112,6 +112,16 @@ struct Unchunk {
   Slice from{};
   std::int32_t parts = 1;
 };
+/// Each of `from` lies at its place in something whole, of which the ranks of the group in the
+/// communicator `of` share equal parts, as long as `to`; the first part begins at `begin`, as places
+/// count. `to`, which is this rank's part = what of `from` falls into it; the rest of it stays.
+/// Casts where types differ.
+struct TakePart {
+  Slice to{};
+  Operands places{}, from{};
+  std::int64_t begin = 0;
+  std::int16_t of = 0;
+};
 /// to = left right, of m x k and k x n; one of the two may be transposed.
 struct Multiply {
   Slice to{}, left{}, right{};
@@ -234,9 +244,9 @@ struct Receive {
 };
 
 using Action = std::variant<Wait, Meet, Pause, Call, Chunked, Compute, Scale, Fill, Combine, Cast,
-                            TakeRows, AddRows, Pack, Chunk, Unchunk, Multiply, Orthogonalize, Draw,
-                            Observe, Quantize, Dequantize, Select, Spread, Clip, Noise, Plugin,
-                            Touch, Update, Move, Collective, Send, Receive>;
+                            TakeRows, AddRows, Pack, Chunk, Unchunk, TakePart, Multiply,
+                            Orthogonalize, Draw, Observe, Quantize, Dequantize, Select, Spread,
+                            Clip, Noise, Plugin, Touch, Update, Move, Collective, Send, Receive>;
 
 /// The kind of the action in one word; a collective's is which one: "all_reduce".
 std::string_view name_of(const Action& action);

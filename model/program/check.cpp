@@ -374,7 +374,8 @@ class IndexChecker {
     if (job_.parts.size() != job_.gradients.size())
       refuse("a job says of some parameters alone which part a rank keeps");
     for (const Part& part : job_.parts) {
-      if (part.whole < 0) refuse("a parameter has a negative number of elements");
+      if (part.whole < 0 || part.begin < 0)
+        refuse("a parameter has a negative number of elements, or begins before what is shared");
       if (part.of == nobody) continue;
       if (part.of < 0 || at(part.of) >= job_.communicators.size())
         refuse("a parameter's parts are of a communicator that is none of the job's");
@@ -426,6 +427,7 @@ class IndexChecker {
         check_chunks(actions, chunk->to, chunk->places, chunk->from, chunk->parts);
       if (const auto* unchunk = std::get_if<Unchunk>(&deed.action))
         check_chunks(actions, unchunk->from, unchunk->places, unchunk->to, unchunk->parts);
+      if (const auto* take = std::get_if<TakePart>(&deed.action)) check_taken(actions, *take);
       if (const auto* plugin = std::get_if<Plugin>(&deed.action);
           plugin != nullptr && (plugin->code < 0 || at(plugin->code) >= job_.labels.size()))
         refuse("the user's code has a name that is none of the job's labels");
@@ -453,6 +455,15 @@ class IndexChecker {
       if (!within || length > place.count * parts)
         refuse("a tensor's pieces are not in the parts that it is cut into");
     }
+  }
+
+  void check_taken(const Actions& actions, const TakePart& take) const {
+    if (take.places.count != take.from.count || take.of == nobody || take.to.count < 0)
+      refuse("not all tensors of which a rank takes its part have a place");
+    for (std::uint32_t i = 0; i < take.places.count; ++i)
+      if (actions.of(take.places)[i].count != actions.of(take.from)[i].count ||
+          actions.of(take.places)[i].begin < take.begin)
+        refuse("a tensor of which a rank takes its part has a place of another size");
   }
 
   void check_program(const Program& program) const {
@@ -487,6 +498,7 @@ class IndexChecker {
     if (const auto* dequantize = std::get_if<Dequantize>(&action)) return dequantize->mean_over;
     if (const auto* pack = std::get_if<Pack>(&action)) return pack->mean_over;
     if (const auto* spread = std::get_if<Spread>(&action)) return spread->of;
+    if (const auto* take = std::get_if<TakePart>(&action)) return take->of;
     return static_cast<std::int16_t>(nobody);
   }
 
@@ -496,6 +508,7 @@ class IndexChecker {
     if (const auto* pack = std::get_if<Pack>(&action)) return {pack->to, pack->from};
     if (const auto* chunk = std::get_if<Chunk>(&action)) return {chunk->places, chunk->from};
     if (const auto* unchunk = std::get_if<Unchunk>(&action)) return {unchunk->places, unchunk->to};
+    if (const auto* take = std::get_if<TakePart>(&action)) return {take->places, take->from};
     if (const auto* clip = std::get_if<Clip>(&action)) return {clip->gradients};
     if (const auto* plugin = std::get_if<Plugin>(&action))
       return {plugin->complete, plugin->reads, plugin->writes};

@@ -49,6 +49,7 @@ class Hash : public ValueHash<Hash> {
   }
   void add(const Chunk& chunk) { add(chunk.to, chunk.places, chunk.from, chunk.parts); }
   void add(const Unchunk& unchunk) { add(unchunk.to, unchunk.places, unchunk.from, unchunk.parts); }
+  void add(const TakePart& take) { add(take.to, take.places, take.from, take.begin, take.of); }
   void add(const Multiply& multiply) {
     add(multiply.to, multiply.left, multiply.right, multiply.m, multiply.n, multiply.k);
     add(multiply.layout);
@@ -102,7 +103,7 @@ class Hash : public ValueHash<Hash> {
   void add(const Task& task) {
     add(task.work, task.deed, task.after_end, task.micro_batch, task.stream, task.communicator);
   }
-  void add(const Part& part) { add(part.of, part.whole); }
+  void add(const Part& part) { add(part.of, part.whole, part.begin, part.is_kept_whole); }
   void add(const ParameterGroup& group) { add(group.parameters, group.size, group.name); }
   void add(const Hold& hold) { add(hold.before, hold.buffer, hold.pool, hold.begins); }
   void add(const Mark& mark) { add(mark.kind, mark.task, mark.of); }

@@ -40,6 +40,17 @@ Membership membership(const Communicator& communicator, std::int32_t rank) {
   return {};
 }
 
+GradientRange gradient_of_rank(const Job& job, std::int32_t rank, std::size_t parameter) {
+  const std::int64_t each = job.gradients[parameter].count;
+  if (job.parts.empty() || job.parts[parameter].of == nobody) return {0, each, 0};
+  const Part& part = job.parts[parameter];
+  const std::int64_t mine = membership(job.communicators[at(part.of)], rank).place * each;
+  const std::int64_t from = std::max(part.begin, mine);
+  const std::int64_t to = std::min(part.begin + part.whole, mine + each);
+  if (from >= to) return {part.whole, 0, 0};
+  return {from - part.begin, to - from, from - mine};
+}
+
 namespace {
 
 /// Moves a part to where it lies for the rank.

@@ -118,12 +118,15 @@ struct Program {
   }
 };
 
-/// A rank's part of something that ranks share in equal parts. It begins at the rank's place in its
-/// group times the elements of a part; the last parts may be shorter than that, or empty, and what
-/// is behind the end is of no use.
+/// Where a parameter lies in something that ranks share in equal parts: by itself, or among others.
+/// A part begins at the rank's place in its group times the elements of a part; the last parts may
+/// be shorter than that, or empty, and what is behind the end is of no use.
 struct Part {
   std::int16_t of = nobody;  ///< a communicator; nobody: each rank has the whole
-  std::int64_t whole = 0;    ///< elements of all parts together
+  std::int64_t whole = 0;    ///< elements of the parameter
+  std::int64_t begin = 0;    ///< of the first of them in what is shared
+  /// Each rank keeps all of the parameter: its gradient alone is shared.
+  bool is_kept_whole = false;
 
   bool operator==(const Part&) const = default;
 };
@@ -154,8 +157,8 @@ struct Job {
   std::uint32_t seed = 0;  ///< of the random numbers of that state, the same on all ranks
   /// [parameter] where its gradient lies in the end; empty: it has none.
   std::vector<Slice> gradients{};
-  /// [parameter] of which a rank keeps a part, and in `gradients` has the gradient of that part;
-  /// empty: of none.
+  /// [parameter] of which a rank keeps a part, or of its gradient alone. `gradients` then says where
+  /// the rank's part of what is shared lies, in which others may lie too. Empty: of none.
   std::vector<Part> parts{};
 
   std::size_t ranks() const { return program_of.size(); }
@@ -182,6 +185,14 @@ struct Membership {
   std::int32_t place = nobody;
 };
 Membership membership(const Communicator& communicator, std::int32_t rank);
+
+/// The elements of a parameter's gradient that a rank has in the end, and where they begin in its
+/// slice of Job::gradients.
+struct GradientRange {
+  std::int64_t begin = 0, count = 0, at = 0;
+  bool operator==(const GradientRange&) const = default;
+};
+GradientRange gradient_of_rank(const Job& job, std::int32_t rank, std::size_t parameter);
 
 /// A slice where it lies in memory of its own: views are resolved, and `part_of` by the rank's
 /// place. Empty slices stay. Throws std::invalid_argument for a view that is beyond what it lies

@@ -57,6 +57,10 @@ class Accessor {
     read(unchunk.from);
     write(unchunk.to);
   }
+  void operator()(const TakePart& take) {
+    read(take.from);
+    change(take.to);
+  }
   void operator()(const Multiply& multiply) {
     read(multiply.left);
     read(multiply.right);

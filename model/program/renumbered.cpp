@@ -32,6 +32,10 @@ class Renumber {
   }
   void operator()(Chunk& chunk) const { change(chunk.to, chunk.places, chunk.from); }
   void operator()(Unchunk& unchunk) const { change(unchunk.to, unchunk.places, unchunk.from); }
+  void operator()(TakePart& take) const {
+    change(take.to, take.places, take.from);
+    change_communicator(take.of);
+  }
   void operator()(Multiply& multiply) const { change(multiply.to, multiply.left, multiply.right); }
   void operator()(Orthogonalize& orthogonalize) const { change(orthogonalize.matrix); }
   void operator()(Draw& draw) const { change(draw.to); }

@@ -47,6 +47,14 @@ inline GradientReference reference_of(Backend& rank, const SmallJob& job, const 
   return reference_gradients(rank, job.workload, without_updates(none), micro_batches);
 }
 
+/// The step, which in the end tells parameters where it is asked for gradients.
+inline program::Job telling_parameters(program::Job job) {
+  for (program::BufferId id = 0; id < job.buffers.size(); ++id)
+    if (const program::Buffer& buffer = job.buffers[id]; buffer.start == program::Start::parameters)
+      job.gradients[at(buffer.index)] = {id, program::nowhere, 0, buffer.elements};
+  return job;
+}
+
 inline JobOptions job_of(int ranks, const std::string& backend = "threads") {
   JobOptions options;
   options.backend = backend;

@@ -16,12 +16,10 @@ Comparison::Comparison(Scenario read, bool laws_only)
     compared.push_back(strategy == Strategy::none    ? none
                        : strategy == Strategy::naive ? naive
                                                      : step(strategy));
-  if (std::ranges::find(scenario.compare, Strategy::fsdp) != scenario.compare.end()) {
-    Training part = scenario.training;
-    part.strategy = Strategy::fsdp;
-    none_of_part = predict(priced.model, part.compared_with());
-  }
   for (const Step& each : compared) {
+    alone.push_back(shares_update(each.training.strategy)
+                        ? std::optional(predict(priced.model, each.training.compared_with()))
+                        : std::nullopt);
     averaged.push_back(averaged_step(priced.model, each));
     memories.push_back(
         step_memory(scenario.workload, scenario.optimizer, each.training, each.job()));
@@ -40,8 +38,9 @@ std::vector<Result> Comparison::results() const {
 }
 
 const StepMetrics& Comparison::without_communication(const Step& of) const {
-  const bool has_part = of.training.strategy == Strategy::fsdp && none_of_part;
-  return has_part ? none_of_part->metrics : none.metrics;
+  for (std::size_t s = 0; s < compared.size(); ++s)
+    if (compared[s].training.strategy == of.training.strategy && alone[s]) return alone[s]->metrics;
+  return none.metrics;
 }
 
 std::vector<NamedStep> Comparison::named() const {

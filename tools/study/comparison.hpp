@@ -34,9 +34,10 @@ struct Comparison {
   Scenario scenario;
   CalibratedModel priced;
   Step none, naive;  ///< what the others are judged by
-  /// As fsdp's: passes in its mixed precision, an optimizer that updates one part.
-  std::optional<Step> none_of_part;
   std::vector<Step> compared;
+  /// [compared] Where ranks share the update: without communication, with passes in the strategy's
+  /// mixed precision and an optimizer that updates one part. None: `none` is that.
+  std::vector<std::optional<Step>> alone;
   std::vector<std::optional<AveragedStep>> averaged;  ///< [compared]; none: no models are averaged
   std::vector<StepMemory> memories;                   ///< [compared]
   ScalingReference reference;                         ///< of `compared`
@@ -48,7 +49,7 @@ struct Comparison {
   /// The results point into this object and must not outlive it.
   std::vector<Result> results() const;
   std::vector<NamedStep> named() const;
-  /// What the step would be: `none`, or `none_of_part`.
+  /// What a step that is compared would be.
   const StepMetrics& without_communication(const Step& of) const;
 
  private:

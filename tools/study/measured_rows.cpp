@@ -45,7 +45,7 @@ std::string below_none(const std::vector<CalibrationRow>& rows, const MeasuredRo
   for (const CalibrationRow& each : rows) {
     const MeasuredRow& row = *each.row;
     if (row.strategy == Strategy::none || each.model.costs.ranks == 1) continue;
-    if (row.strategy == Strategy::fsdp) continue;  // each rank updates a part alone
+    if (shares_update(row.strategy)) continue;  // each rank updates a part alone
     if (keys_beside_ranks(row) != keys_beside_ranks(none)) continue;
     if (shortest == nullptr || row.step < shortest->step) shortest = &row;
   }

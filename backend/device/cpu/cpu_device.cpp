@@ -197,6 +197,13 @@ class CpuActions {
         [](const Piece&) {});
   }
 
+  void operator()(const TakePart& take) {
+    execute::each_taken(
+        at(take.to), doing_.memory.member(take.of).place, take.begin, doing_.of(take.places),
+        doing_.pieces(take.from),
+        [this](const Piece& part, const Piece& tensor) { scale(part, tensor, 1, 0); });
+  }
+
   void operator()(const Multiply& action) {
     const InFull to(values_of(at(action.to))), left(values_of(at(action.left))),
         right(values_of(at(action.right)));

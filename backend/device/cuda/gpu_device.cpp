@@ -116,6 +116,13 @@ class GpuActions {
         [](const Piece&) {});
   }
 
+  void operator()(const TakePart& take) {
+    execute::each_taken(
+        at(take.to), doing_.memory.member(take.of).place, take.begin, doing_.of(take.places),
+        doing_.pieces(take.from),
+        [this](const Piece& part, const Piece& tensor) { scale(part, tensor, 1); });
+  }
+
   /// Pieces that lie side by side on both ends go in one kernel; where PyTorch has more of them
   /// than that, each in its share of these.
   void operator()(const Pack& pack) {

@@ -97,6 +97,7 @@ class Refusal {
   }
   std::string operator()(const Chunk& chunk) const { return chunks(chunk.to, chunk.from); }
   std::string operator()(const Unchunk& unchunk) const { return chunks(unchunk.from, unchunk.to); }
+  std::string operator()(const TakePart& take) const { return chunks(take.to, take.from); }
   std::string operator()(const Multiply& multiply) const {
     if (!is_matrix(multiply.m, multiply.n) || !is_matrix(multiply.m, multiply.k) ||
         !is_matrix(multiply.k, multiply.n) || multiply.to.count != multiply.m * multiply.n ||

@@ -98,7 +98,7 @@ class Buffers {
   /// Does DDP, or whoever trains, keep memory of that kind from step to step?
   static bool is_kept(Holds holds, const Training& training) {
     if (holds == Holds::bucket)
-      return training.strategy == Strategy::bucketed && !training.flattened_buckets;
+      return training.wraps_buckets() && !training.flattened_buckets;
     // zero_grad sets gradients to zero, where it does not drop them; a sparse one has no rows then.
     return holds == Holds::gradient && training.pytorch == PyTorch::v1_13;
   }
@@ -441,14 +441,18 @@ class UpdateMemory {
   void add(const Job& job, const Actions& actions, const Update& update, std::uint32_t task,
            bool is_hooks) {
     std::vector<std::int32_t> parameters;
-    for (const Slice& each : actions.of(update.parameters)) {
-      const std::int32_t parameter = job.buffers[each.buffer].index;
-      parameters.push_back(parameter);
-      updated_ += each.count;
-      of_ += workload_.parameters[at(parameter)].elements();
-      if (counts_first(has_state_, at(parameter)))
-        state_ += part(optimizer_state(optimizer_, workload_, at(parameter)), each.count,
-                       workload_.parameters[at(parameter)].elements());
+    const auto updated = actions.of(update.parameters), gradients = actions.of(update.gradients);
+    for (std::size_t i = 0; i < updated.size(); ++i) {
+      const std::vector<std::int32_t> mine = updated_by(job, updated[i], gradients[i]);
+      std::int64_t all = 0;
+      for (const std::int32_t each : mine) all += workload_.parameters[at(each)].elements();
+      parameters.insert(parameters.end(), mine.begin(), mine.end());
+      updated_ += updated[i].count;
+      of_ += all;
+      for (const std::int32_t each : mine)
+        if (counts_first(has_state_, at(each)))
+          state_ +=
+              part(optimizer_state(optimizer_, workload_, at(each)), updated[i].count, all);
     }
     for (const Slice& each : actions.of(update.state)) {
       const Buffer& kept = job.buffers[each.buffer];
@@ -460,6 +464,18 @@ class UpdateMemory {
       take(parameters, task, task + 1);
     else
       together_.insert(together_.end(), parameters.begin(), parameters.end());
+  }
+
+  /// The parameter that the slice is, or is a part of; or those of which ranks share the gradients
+  /// that lie in `gradient`.
+  static std::vector<std::int32_t> updated_by(const Job& job, const Slice& parameter,
+                                              const Slice& gradient) {
+    std::vector<std::int32_t> shared;
+    for (std::size_t p = 0; p < job.parts.size(); ++p)
+      if (job.parts[p].is_kept_whole && job.gradients[p] == gradient)
+        shared.push_back(static_cast<std::int32_t>(p));
+    if (!shared.empty()) return shared;
+    return {job.buffers[parameter.buffer].index};
   }
 
   /// Of what all elements take, what so many of them take.

@@ -202,8 +202,9 @@ class Step {
   void optimizer() {
     const std::vector<KnownWork>& kernels = step_.works.optimizer;
     for (std::size_t k = 0; k < kernels.size(); ++k) {
-      const std::uint32_t work =
-          step_.shards == 1 ? step_.writer.number_of(kernels[k]) : of_shard(kernels[k]);
+      const std::uint32_t work = step_.shards == 1
+                                     ? step_.writer.number_of(kernels[k])
+                                     : step_.part_of_update(kernels[k], 1, step_.shards);
       step_.writer.kernel_task(Operation::optimizer, work, update(k),
                                {.kernel = static_cast<std::int32_t>(k)});
       if (k == 0 && step_.works.clips_gradients) strategy_.norm_found(step_);
@@ -221,23 +222,11 @@ class Step {
     step_.writer.deed().origin.pass = program::Pass::optimizer;
   }
 
-  /// Over this rank's part of what it goes over.
-  std::uint32_t of_shard(KnownWork known) {
-    Work work = step_.works.table[known.number];
-    work.traffic = Bytes{work.traffic.count / step_.shards};
-    if (work.by_class) work.by_class->work = work.by_class->work / step_.shards;
-    if (work.known_time) *work.known_time = *work.known_time / step_.shards;
-    // A kernel goes over chunks of all tensors: there are fewer of them.
-    const std::int32_t launches = (work.launches + step_.shards - 1) / step_.shards;
-    if (work.by_class)
-      work.by_class->host = work.by_class->host * launches / std::max(1, work.launches);
-    work.launches = launches;
-    return step_.writer.number_of(work);
-  }
-
   /// The first kernel of an optimizer that goes over all tensors stands for the whole of it.
   program::Action update(std::size_t kernel) {
     const StepWorks& works = step_.works;
+    if (!step_.own_parts.empty())
+      return kernel == 0 ? program::Action{step_.memory.update(step_.own_parts)} : program::Touch{};
     const bool each_alone =
         works.updates == Optimizer::adamw_loop && works.optimizer.size() == works.parameters();
     if (kernel != 0 && !each_alone) return program::Touch{};

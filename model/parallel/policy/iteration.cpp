@@ -26,8 +26,7 @@ int local_iterations(const Training& training, int iteration) {
 }  // namespace
 
 bool rebuilds(const Training& training) {
-  return training.strategy == Strategy::bucketed && training.buckets.empty() &&
-         training.parameter_groups == 0 &&
+  return training.wraps_buckets() && training.buckets.empty() && training.parameter_groups == 0 &&
          !never_rebuilt(training.find_unused_parameters, training.static_graph);
 }
 
@@ -40,8 +39,7 @@ bool rebuilds_now(const Training& training) {
 }
 
 bool delays_all_reduce(const Training& training) {
-  return training.strategy == Strategy::bucketed && training.static_graph &&
-         training.iteration == 1;
+  return training.wraps_buckets() && training.static_graph && training.iteration == 1;
 }
 
 bool views_survive(const Training& training) {

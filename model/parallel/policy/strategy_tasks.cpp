@@ -12,6 +12,19 @@ class None : public StrategyTasks {
   }
 };
 
+std::unique_ptr<StrategyTasks> make_zero(const Training& training) {
+  switch (training.zero()->variant) {
+    case ZeroVariant::torch:
+    case ZeroVariant::course:
+      return make_zero_of_parameters();
+    case ZeroVariant::deepspeed:
+      return training.strategy == Strategy::zero3 ? make_deepspeed_stage3() : make_deepspeed();
+    case ZeroVariant::megatron:
+      return make_megatron();
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::unique_ptr<StrategyTasks> make_strategy(const Training& training) {
@@ -26,6 +39,10 @@ std::unique_ptr<StrategyTasks> make_strategy(const Training& training) {
       return make_overlap();
     case Strategy::bucketed:
       return training.own_buckets() ? make_own_buckets() : make_bucketed();
+    case Strategy::zero1:
+    case Strategy::zero2:
+    case Strategy::zero3:
+      return make_zero(training);
     case Strategy::fsdp:
       return make_fsdp();
   }

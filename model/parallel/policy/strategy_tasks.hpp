@@ -54,6 +54,10 @@ std::unique_ptr<StrategyTasks> make_flat();
 std::unique_ptr<StrategyTasks> make_overlap();
 std::unique_ptr<StrategyTasks> make_bucketed();
 std::unique_ptr<StrategyTasks> make_own_buckets();
+std::unique_ptr<StrategyTasks> make_zero_of_parameters();
+std::unique_ptr<StrategyTasks> make_deepspeed();
+std::unique_ptr<StrategyTasks> make_deepspeed_stage3();
+std::unique_ptr<StrategyTasks> make_megatron();
 std::unique_ptr<StrategyTasks> make_fsdp();
 
 }  // namespace ddpsim

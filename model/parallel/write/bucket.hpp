@@ -16,6 +16,8 @@ struct Bucket {
   bool delayed = false;   ///< waited for by nobody (training.delay_all_reduce)
   /// Gradients that backward computes lie in it from the start, and are never copied there.
   bool views = false;
+  /// Gradients begin at multiples of `align` elements, and the bucket ends at one of `multiple`.
+  std::int64_t align = 1, multiple = 1;
   bool has_hook = false;  ///< a comm hook works on it, in place of an all-reduce
 };
 

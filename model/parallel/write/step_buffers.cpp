@@ -13,6 +13,10 @@ using program::Start;
 
 constexpr std::int64_t number_size = 8;  ///< bytes of a row's number
 
+constexpr std::int64_t rounded_up(std::int64_t count, std::int64_t multiple) {
+  return (count + multiple - 1) / multiple * multiple;
+}
+
 }  // namespace
 
 StepBuffers::StepBuffers(program::JobMemory& memory, const StepWorks& works)
@@ -53,11 +57,15 @@ void StepBuffers::add_bucket(const Bucket& bucket) {
   std::int64_t elements = 0;
   for (const std::int32_t each : bucket.parameters) {
     const std::int64_t count = in_bytes ? works_.gradients[at(each)].size.count : elements_of(each);
+    elements = rounded_up(elements, bucket.align);
     slots_[at(each)] = {program::no_buffer, nowhere, elements, count};
     elements += count;
   }
+  elements = rounded_up(elements, bucket.multiple);
   const auto index = static_cast<std::int32_t>(buckets_.size());
-  buckets_.push_back(memory_.add("b", index, Holds::bucket, type, elements));
+  const bool is_padded = bucket.align > 1 || bucket.multiple > 1;
+  buckets_.push_back(memory_.add("b", index, Holds::bucket, type, elements, Life::step,
+                                 is_padded ? Start::zeros : Start::undefined));
   for (const std::int32_t each : bucket.parameters) {
     slots_[at(each)].buffer = buckets_.back().buffer;
     if (bucket.views && !works_.gradients[at(each)].unused) where_[at(each)] = slots_[at(each)];
@@ -74,6 +82,33 @@ Slice StepBuffers::put_together(const Bucket& bucket, std::int32_t index) {
     inside.buffer = whole.buffer;
   }
   return whole;
+}
+
+StepBuffers::WeightsTogether StepBuffers::put_weights_together(
+    const std::vector<std::int32_t>& parameters, std::int32_t index, std::int64_t align,
+    std::int64_t multiple) {
+  WeightsTogether together;
+  std::int64_t end = 0;
+  for (const std::int32_t each : parameters) {
+    end = rounded_up(end, align);
+    together.places.push_back({program::no_buffer, nowhere, end, elements_of(each)});
+    end += elements_of(each);
+  }
+  together.all = memory_.add("weights", index, Holds::parameter, type_of(parameters.front()),
+                             rounded_up(end, multiple), Life::job, Start::zeros);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    together.places[i].buffer = together.all.buffer;
+    memory_.job.buffers[weights_[at(parameters[i])].buffer].inside = together.places[i];
+  }
+  return together;
+}
+
+void StepBuffers::share_gradient(std::int32_t parameter, std::int64_t begin, const Slice& where,
+                                 std::int16_t communicator) {
+  parts_.resize(works_.parameters());
+  shared_.resize(works_.parameters());
+  parts_[at(parameter)] = {communicator, elements_of(parameter), begin, true};
+  shared_[at(parameter)] = where;
 }
 
 void StepBuffers::shard(std::int32_t parameter, std::int64_t elements, std::int16_t communicator,
@@ -123,6 +158,7 @@ std::vector<Slice> StepBuffers::slots(const Bucket& bucket) const {
 
 Slice StepBuffers::gradient_now(std::int32_t parameter) {
   if (is_sharded(parameter)) return shard_gradients_[at(parameter)];
+  if (!shared_.empty() && !shared_[at(parameter)].empty()) return shared_[at(parameter)];
   return sent_[at(parameter)] ? slots_[at(parameter)] : where(parameter);
 }
 
@@ -213,6 +249,24 @@ program::Update StepBuffers::update(const std::vector<std::int32_t>& which,
     parameters.push_back(is_sharded(each) ? shard_of(each) : weight(each));
     for (std::size_t k = 0; k < state_slices(works_.updates); ++k)
       state.push_back(kept_by_optimizer(each, k));
+  }
+  const program::Operands updated = memory_.list(parameters), by = memory_.list(gradients);
+  return {.optimizer = runs_on_ranks(works_.updates) ? works_.updates : Optimizer::none,
+          .parameters = updated,
+          .gradients = by,
+          .state = memory_.list(state)};
+}
+
+program::Update StepBuffers::update(const std::vector<OwnPart>& parts) {
+  std::vector<Slice> parameters, gradients, state;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parameters.push_back(parts[i].parameters);
+    gradients.push_back(parts[i].gradients);
+    for (std::size_t k = 0; k < state_slices(works_.updates); ++k)
+      state.push_back(memory_.add(k == 0 ? "momentum" : "variance", static_cast<std::int32_t>(i),
+                                  Holds::optimizer,
+                                  memory_.job.buffers[parts[i].gradients.buffer].type,
+                                  parts[i].parameters.count, Life::job, Start::zeros));
   }
   const program::Operands updated = memory_.list(parameters), by = memory_.list(gradients);
   return {.optimizer = runs_on_ranks(works_.updates) ? works_.updates : Optimizer::none,

@@ -11,6 +11,11 @@
 
 namespace ddpsim {
 
+/// What a rank updates of parameters that lie one behind the other.
+struct OwnPart {
+  program::Slice parameters, gradients;
+};
+
 /// The buffers of a step that is being written, and where gradients lie while it runs. What not
 /// every step has comes where it is first used.
 class StepBuffers {
@@ -24,6 +29,19 @@ class StepBuffers {
   const program::Slice& bucket(std::int32_t index) const { return buckets_[at(index)]; }
   /// The parameters of a bucket that its hook updates or sends come to lie in one piece.
   program::Slice put_together(const Bucket& bucket, std::int32_t index);
+
+  /// These parameters come to lie in one piece, in their order, each at a multiple of `align`
+  /// elements and the end at one of `multiple`.
+  struct WeightsTogether {
+    program::Slice all;
+    std::vector<program::Slice> places;  ///< in the order of the parameters
+  };
+  WeightsTogether put_weights_together(const std::vector<std::int32_t>& parameters,
+                                       std::int32_t index, std::int64_t align,
+                                       std::int64_t multiple);
+  /// Ranks share what gradients lie in: this one begins there and is found at `where` in the end.
+  void share_gradient(std::int32_t parameter, std::int64_t begin, const program::Slice& where,
+                      std::int16_t communicator);
 
   /// The rank keeps a part of the parameter, of so many elements, instead of all of it: the one of
   /// its place in its group of the communicator. The whole and its gradient are there for a while;
@@ -92,6 +110,7 @@ class StepBuffers {
   /// The optimizer's step for these parameters.
   program::Update update(const std::vector<std::int32_t>& which,
                          const std::vector<program::Slice>& gradients);
+  program::Update update(const std::vector<OwnPart>& parts);
   /// All memory that a rank without inputs sends.
   std::vector<program::Slice> all_gradients() const;
 
@@ -113,6 +132,7 @@ class StepBuffers {
   std::vector<program::Slice> weights_, gradients_, fresh_;
   std::vector<program::Slice> shards_, shard_gradients_;  ///< empty: no parameter has a shard
   std::vector<program::Part> parts_;                      ///< likewise
+  std::vector<program::Slice> shared_;  ///< gradients that ranks share; empty: none
   std::vector<program::Slice> slots_;
   std::vector<program::Slice> where_;
   std::vector<bool> sent_;                           ///< in this micro-batch

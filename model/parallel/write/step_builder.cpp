@@ -1,6 +1,7 @@
 #include "model/parallel/write/step_builder.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -143,6 +144,28 @@ void StepBuilder::copy_out(std::int32_t index, const std::vector<KnownWork>& wor
                        {.parameter = each, .group = index});
     if (writer.marks != nullptr) writer.marks->taken(writer.newest(), each);
   }
+}
+
+std::uint32_t StepBuilder::part_of_update(KnownWork known, std::int64_t share, std::int64_t all) {
+  // Over parts of tensors a kernel goes in chunks: of fewer tensors there are fewer of them.
+  const double part = static_cast<double>(share) / static_cast<double>(all);
+  const auto of = [&](std::int64_t count) {
+    if (share == 1) return count / all;
+    return static_cast<std::int64_t>(part * static_cast<double>(count));
+  };
+  Work work = works.table[known.number];
+  work.traffic = Bytes{of(work.traffic.count)};
+  if (work.by_class)
+    work.by_class->work =
+        share == 1 ? work.by_class->work / all : scaled(work.by_class->work, part);
+  if (work.known_time)
+    work.known_time = share == 1 ? *work.known_time / all : scaled(*work.known_time, part);
+  const auto launches = share == 1 ? static_cast<std::int32_t>((work.launches + all - 1) / all)
+                                   : static_cast<std::int32_t>(std::ceil(part * work.launches));
+  if (work.by_class)
+    work.by_class->host = work.by_class->host * launches / std::max(1, work.launches);
+  work.launches = launches;
+  return writer.number_of(work);
 }
 
 program::Job StepBuilder::finish(int without_inputs) {

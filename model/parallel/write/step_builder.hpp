@@ -32,6 +32,9 @@ struct StepBuilder {
   std::vector<std::int32_t> launched;   ///< [bucket] task that has its latest result
   bool updates_in_backward = false;     ///< parameters may change meanwhile
   std::int32_t shards = 1;  ///< the optimizer works on one of so many parts of parameters
+  /// Where parameters lie one behind the other and ranks share them by elements: what the optimizer
+  /// updates in their place.
+  std::vector<OwnPart> own_parts;
 
   Bucket& bucket(std::int32_t index) { return buckets[at(index)]; }
   std::int32_t bucket_count() const { return static_cast<std::int32_t>(buckets.size()); }
@@ -67,6 +70,8 @@ struct StepBuilder {
   void concatenate(std::int32_t bucket, const Work& work);
   /// Every gradient back out of its bucket.
   void copy_out(std::int32_t bucket, const std::vector<KnownWork>& work);
+  /// A kernel of the optimizer over `share` of `all` elements, or parts.
+  std::uint32_t part_of_update(KnownWork known, std::int64_t share, std::int64_t all);
   /// Marks the newest task as the one with which the gradient is in its bucket.
   void mark_filled(std::int32_t parameter) {
     if (writer.marks != nullptr) writer.marks->filled(writer.newest(), parameter);

@@ -114,6 +114,7 @@ StepWorks::StepWorks(const Workload& workload, const Workload& kept, const Clust
     if (clips_gradients)
       for (const Kernel& kernel : clip_kernels(kept))
         optimizer.push_back(known(work_of(Operation::optimizer, kernel, Caller::library)));
+    clipping = optimizer.size();
     for (const Kernel& kernel : optimizer_kernels(kind, kept))
       optimizer.push_back(known(work_of(Operation::optimizer, kernel, optimizer_caller(kind))));
   }

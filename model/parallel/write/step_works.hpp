@@ -69,6 +69,7 @@ struct StepWorks : WorkloadGradients {
   std::vector<KnownWork> optimizer;    ///< in order; a kernel per tensor, or one for all
   Optimizer updates;                   ///< whose kernels these are
   bool clips_gradients = false;        ///< `optimizer` begins with that
+  std::size_t clipping = 0;            ///< by so many kernels
   std::vector<BufferWorks> buffers;    ///< as they are broadcast
   KnownWork concatenate, flat_divide;  ///< read and write all gradients in one launch
   Duration outside{};                  ///< of the passes: the host's, before the first

@@ -16,6 +16,7 @@
 #include "scenarios/reader/training/comm_hook_reader.hpp"
 #include "scenarios/reader/training/unit_reader.hpp"
 #include "scenarios/reader/training/user_hook_reader.hpp"
+#include "scenarios/reader/training/zero_reader.hpp"
 
 namespace ddpsim {
 namespace {
@@ -539,6 +540,30 @@ void add_shards(Map<TrainingDraft>& map) {
             .source = "torch.distributed.fsdp.CPUOffloadPolicy (rule F67)"});
 }
 
+void add_zero(Map<TrainingDraft>& map) {
+  const auto add = [&map](const char* name, const Map<ZeroSettings>& (*of)(),
+                          ZeroSettings TrainingDraft::*settings, About about) {
+    map.key_read(
+        name, {value::map([of]() -> const auto& { return of().description(); })},
+        [of, settings](TrainingDraft& training, const Yaml& given) {
+          of().read(given, training.*settings);
+        },
+        std::move(about));
+  };
+  add("zero1", &zero1_map, &TrainingDraft::zero1,
+      {.meaning = "Strategy zero1: whose it is, and its options.",
+       .otherwise = "torch's ZeroRedundancyOptimizer",
+       .example = "{variant: megatron, overlap_grad_reduce: true}"});
+  add("zero2", &zero2_map, &TrainingDraft::zero2,
+      {.meaning = "Strategy zero2: the options of DeepSpeed's stage 2.",
+       .otherwise = "its defaults",
+       .example = "{overlap_comm: true}"});
+  add("zero3", &zero3_map, &TrainingDraft::zero3,
+      {.meaning = "Strategy zero3: the options of DeepSpeed's stage 3.",
+       .otherwise = "its defaults",
+       .example = "{stage3_prefetch_bucket_size: 50000000}"});
+}
+
 /// Other releases are refused by the name of the one they behave like.
 Value<PyTorch> release_value() {
   auto release = value::one_of(
@@ -575,6 +600,7 @@ const Map<TrainingDraft>& training_map() {
     add_buckets(all);
     add_modes(all);
     add_shards(all);
+    add_zero(all);
     all.check(finish_training);
     return all;
   }();
@@ -615,7 +641,12 @@ void check_training(const YamlMap& scenario, const Scenario& read) {
   };
   if (compares(Strategy::fsdp) || read.training.strategy == Strategy::fsdp)
     check_no(mesh_refusal(read.training, read.cluster.ranks()));
-  if (compares(Strategy::bucketed)) {
+  const auto wraps_buckets = [&read](Strategy strategy) {
+    Training training = read.training;
+    training.strategy = strategy;
+    return training.wraps_buckets();
+  };
+  if (std::ranges::any_of(read.compare, wraps_buckets)) {
     check_no(step_refusal(gradients, read.training, device_of(read.cluster)));
     check_no(subgroup_refusal(read.training, read.cluster.ranks_per_node));
   }

@@ -18,14 +18,6 @@ Training sharded(std::optional<Reshard> reshard, int micro_batches = 1, bool no_
   return training;
 }
 
-/// The step, which in the end tells parameters where it is asked for gradients.
-program::Job telling_parameters(program::Job job) {
-  for (program::BufferId id = 0; id < job.buffers.size(); ++id)
-    if (const program::Buffer& buffer = job.buffers[id]; buffer.start == program::Start::parameters)
-      job.gradients[at(buffer.index)] = {id, program::nowhere, 0, buffer.elements};
-  return job;
-}
-
 /// What all ranks keep of each parameter after so many steps, put together; without parts: what
 /// each keeps, one behind the other.
 WholeParameters whole_parameters_after(const SmallJob& small, const Training& training, int steps) {

@@ -110,6 +110,10 @@ inline void in_fields(program::Unchunk v, const Visit<program::Unchunk>& visit) 
   auto& [to, places, from, parts] = v;
   in_each(v, visit, to, places, from, parts);
 }
+inline void in_fields(program::TakePart v, const Visit<program::TakePart>& visit) {
+  auto& [to, places, from, begin, of] = v;
+  in_each(v, visit, to, places, from, begin, of);
+}
 inline void in_fields(program::Multiply v, const Visit<program::Multiply>& visit) {
   auto& [to, left, right, m, n, k, layout] = v;
   in_each(v, visit, to, left, right, m, n, k, layout);
@@ -227,8 +231,8 @@ inline void in_fields(Passes v, const Visit<Passes>& visit) {
   in_each(v, visit, forward, backward, optimizer);
 }
 inline void in_fields(program::Part v, const Visit<program::Part>& visit) {
-  auto& [of, whole] = v;
-  in_each(v, visit, of, whole);
+  auto& [of, whole, begin, is_kept_whole] = v;
+  in_each(v, visit, of, whole, begin, is_kept_whole);
 }
 inline void in_fields(program::Job v, const Visit<program::Job>& visit) {
   auto& [streams, communicators, buffers, works, groups, labels, known, own, passes, programs,
