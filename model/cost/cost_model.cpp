@@ -239,6 +239,7 @@ WorkCost CostModel::cost_of(const Work& work, GroupLaws& groups) const {
       WorkCost cost;
       cost.host = work.launches * launch.kernel;
       if (cluster_.through_host) cost.work = work.payload / *cluster_.through_host;
+      if (work.known_time) cost.work = *work.known_time;
       return cost;
     }
     case OperationTraits::Kind::host:

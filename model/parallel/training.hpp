@@ -150,15 +150,69 @@ struct MixedPrecision {
   bool operator==(const MixedPrecision&) const = default;
 };
 
+/// What becomes of a unit's whole parameters behind its forward pass.
+struct Reshard {
+  bool frees = true;
+  /// If so: so many ranks next to each other keep one of as many parts each for the backward pass;
+  /// 0: all ranks that share the parameters, which keep their own parts.
+  int ranks = 0;
+
+  constexpr Reshard(bool frees_them = true) : frees(frees_them) {}  // NOLINT: a truth value is one
+  static constexpr Reshard among(int ranks) {
+    Reshard reshard;
+    reshard.ranks = ranks;
+    return reshard;
+  }
+  friend bool operator==(const Reshard&, const Reshard&) = default;
+};
+
+/// What a call of fully_shard, or setters of its module, say of one unit.
+struct UnitSettings {
+  std::optional<Reshard> reshard_after_forward;  ///< none: as all units
+  bool unshard_in_backward = true;               ///< set_unshard_in_backward
+  /// set_modules_to_forward_prefetch, set_modules_to_backward_prefetch: units, as indices into
+  /// FsdpSettings::units. Empty: as the depths say.
+  std::vector<std::int32_t> forward_prefetch, backward_prefetch;
+
+  friend bool operator==(const UnitSettings&, const UnitSettings&) = default;
+};
+
+/// The micro-batches whose gradients replicas of shards all-reduce.
+enum class AllReduced : std::uint8_t { every, last };
+inline constexpr std::array all_all_reduced{AllReduced::every, AllReduced::last};
+constexpr std::string_view name_of(AllReduced which) {
+  return which == AllReduced::every ? "every" : "last";
+}
+
+/// CPUOffloadPolicy of fully_shard: parts of parameters, their gradients and the optimizer's state
+/// are in pinned memory of the host, which updates them.
+struct CpuOffload {
+  Bandwidth copies;   ///< of one rank's, to its GPU or back
+  Duration update{};  ///< the optimizer, on the host
+
+  bool operator==(const CpuOffload&) const = default;
+};
+
 /// `fsdp`.
 struct FsdpSettings {
   /// Parameters of each call of fully_shard but the root's, in the order of the modules. None: the
   /// blocks (policy/fsdp_units.hpp).
   std::vector<std::vector<std::int32_t>> units;
+  /// [unit] Of some; empty: no unit has settings of its own.
+  std::vector<UnitSettings> unit_settings;
   /// none: that of all units but the root's.
-  std::optional<bool> reshard_after_forward;
+  std::optional<Reshard> reshard_after_forward;
+  /// Each unit but the root's prefetches so many behind it, or before it in backward, explicitly;
+  /// 0: none, and in backward the one before it, as fully_shard does by itself.
+  int forward_prefetch = 0, backward_prefetch = 0;
+  /// set_reshard_after_backward. If not, whole parameters stay until the next micro-batch's forward
+  /// pass has ended; behind the last one they are always freed.
+  bool reshard_after_backward = true;
   /// So many replicas of the shards, each on as many ranks next to each other (HSDP).
   int replicate = 1;
+  /// set_requires_all_reduce: which micro-batches replicas all-reduce; those before the last are
+  /// added up by each replica then.
+  AllReduced requires_all_reduce = AllReduced::every;
   /// set_reduce_scatter_max_input_buffers
   int reduce_scatter_max_input_buffers = 1;
   /// set_separate_reduce_scatter_group
@@ -167,6 +221,7 @@ struct FsdpSettings {
   /// the order of issue (program/one_queue.hpp); with more, each stream is taken to have its own.
   int cuda_device_max_connections = 8;
   MixedPrecision mp_policy;
+  std::optional<CpuOffload> offload_policy;  ///< none: all is on the device
 };
 
 /// `zero1`, `zero2`, `zero3`: each with settings of its own.
@@ -230,6 +285,15 @@ struct Training : BucketSettings,
     if (strategy == Strategy::zero3) return &zero3;
     return nullptr;
   }
+  /// Does a replica of fsdp add up what it reduce-scattered, until the last micro-batch?
+  bool sums_before_all_reduce() const {
+    return replicate > 1 && requires_all_reduce == AllReduced::last && micro_batches > 1 &&
+           !no_sync;
+  }
+  /// Does the host run the optimizer?
+  bool updates_on_host() const {
+    return offload_policy && (strategy == Strategy::fsdp || updates_part);
+  }
   /// Gradients travel in buckets, whatever the strategy was.
   Training in_buckets() const {
     Training bucketed = *this;
@@ -249,7 +313,10 @@ struct Training : BucketSettings,
   Training compared_with() const {
     Training alone = without_communication();
     alone.updates_part = shares_update(strategy);
-    if (strategy != Strategy::fsdp) alone.replicate = 1;
+    if (strategy != Strategy::fsdp) {
+      alone.replicate = 1;
+      alone.offload_policy.reset();
+    }
     return alone;
   }
 

@@ -2,7 +2,8 @@
 
 namespace ddpsim {
 
-WorkloadGradients::WorkloadGradients(const Workload& workload) : arrival(arrival_order(workload)) {
+WorkloadGradients::WorkloadGradients(const Workload& workload)
+    : frozen(workload.frozen_parameters), arrival(arrival_order(workload)) {
   names.reserve(workload.parameters.size());
   gradients.reserve(workload.parameters.size());
   for (const Parameter& parameter : workload.parameters) {

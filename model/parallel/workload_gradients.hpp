@@ -17,6 +17,9 @@ struct WorkloadGradients {
   std::vector<std::string> names;
   std::vector<GradientInfo> gradients;
 
+  /// Settings number these behind the parameters that are trained.
+  std::vector<FrozenParameter> frozen;
+
   /// Parameter indices in the order in which their hooks fire; unused ones come last. Buckets are
   /// assigned by it. StrategyTasks::gradient_ready says when it is called in this order too.
   std::vector<int> arrival;

@@ -63,11 +63,18 @@ bool can_checkpoint(const Architecture& architecture) {
          std::holds_alternative<VitShape>(architecture);
 }
 
+bool can_checkpoint_selectively(const Architecture& architecture) {
+  const auto* shape = std::get_if<TransformerShape>(&architecture);
+  return shape != nullptr && shape->family == TransformerShape::Family::llama;
+}
+
 Workload build_workload(const std::string& name, const Architecture& architecture,
                         const WorkloadSize& size) {
   try {
     if (size.checkpointed > 0 && !can_checkpoint(architecture))
       throw std::invalid_argument("it has no blocks that are modelled as activation checkpoints");
+    if (size.checkpointed == selective_checkpoints && !can_checkpoint_selectively(architecture))
+      throw std::invalid_argument("its blocks are not modelled as selective checkpoints");
     Workload workload =
         std::visit([&](const auto& shape) { return build(shape, size); }, architecture);
     workload.name = name;

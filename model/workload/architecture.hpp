@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -27,7 +29,18 @@ struct TransformerShape {
   int kv_heads = 0;  ///< 0: as many as heads
   int vocabulary = 0;
   int positions = 0;  ///< learned positions (gpt2, bert); 0 elsewhere
+  /// gpt2: between the two layers of the feed-forward network.
+  enum class Activation : std::uint8_t {
+    gelu_new,  ///< Hugging Face's, of several kernels, whose results autograd keeps
+    gelu,      ///< torch's, of one kernel, which keeps its input alone
+  };
+  Activation activation = Activation::gelu_new;
 };
+inline constexpr std::array all_activations{TransformerShape::Activation::gelu_new,
+                                            TransformerShape::Activation::gelu};
+constexpr std::string_view name_of(TransformerShape::Activation activation) {
+  return activation == TransformerShape::Activation::gelu ? "gelu" : "gelu_new";
+}
 
 /// torchvision's ResNets: `blocks` per stage, bottleneck blocks or basic ones. The 3x3 convolution
 /// of a bottleneck may be grouped (ResNeXt) and wider (wide ResNets).
@@ -153,11 +166,15 @@ struct WorkloadSize {
   DType compute = DType::fp32;  ///< how GEMMs multiply
   bool channels_last = false;   ///< of pictures in memory, on a GPU; convolutional networks only
   /// Every so many-th block of a transformer is an activation checkpoint; 0: none is.
+  /// `selective_checkpoints`: each is one that keeps what some of its operations gave.
   int checkpointed = 0;
 };
 
-/// Has the network blocks that can be activation checkpoints?
+inline constexpr int selective_checkpoints = -1;
+
+/// Has the network blocks that can be activation checkpoints, or selective ones?
 bool can_checkpoint(const Architecture& architecture);
+bool can_checkpoint_selectively(const Architecture& architecture);
 
 /// The network as layers, kernels and parameters: generated, so that counts are a consequence of
 /// the architecture. Every GEMM appears with its shape, forward once and backward twice (data and

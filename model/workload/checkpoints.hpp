@@ -12,6 +12,13 @@ namespace ddpsim {
 /// Source: torch.utils.checkpoint.checkpoint(use_reentrant=False)
 void checkpoint_last_layer(Workload& workload, Bytes input);
 
+/// Makes one of it that keeps, besides its input, what some operations gave: every second product
+/// with a weight, the first one among them, in `type`, and attention, of `attention` bytes. Its
+/// backward pass runs its other kernels again.
+/// Source: torchtitan's selective activation checkpointing by operations.
+void checkpoint_operations_of_last_layer(Workload& workload, Bytes input, DType type,
+                                         Bytes attention);
+
 /// Is the block of this number, from 0, a checkpoint where every `every`-th one is? 0: none is.
 /// Source: torchtitan's selective activation checkpointing by layers, which counts from 1.
 constexpr bool is_checkpoint(int block, int every) {

@@ -117,6 +117,7 @@ Recipe gpt2(const TransformerShape& shape, const TransformerModules& x) {
   using enum LinearKind;
   using enum Operand;
   const std::int64_t d = shape.d_model;
+  const bool is_fused = shape.activation == TransformerShape::Activation::gelu;
   return {
       .source = "Hugging Face GPT2LMHeadModel with fused attention, without dropout",
       .embedding = {with_calls(x.tied_embedding("transformer.wte"), 2, 1),
@@ -132,8 +133,8 @@ Recipe gpt2(const TransformerShape& shape, const TransformerModules& x) {
               with_calls(x.add("attn.residual"), 1),
               x.layer_norm("ln_2", Residual::goes_on),
               with_calls(x.linear(conv1d, d, {"mlp.c_fc", shape.d_ff}, stored), 1),
-              x.tanh_gelu("mlp.act"),
-              x.linear(conv1d, shape.d_ff, {"mlp.c_proj", d}, stored),
+              is_fused ? x.gelu("mlp.act") : x.tanh_gelu("mlp.act"),
+              x.linear(conv1d, shape.d_ff, {"mlp.c_proj", d}, is_fused ? computed : stored),
           },
       .head =
           {
@@ -241,6 +242,12 @@ Bytes stream_of(const TransformerShape& shape, const WorkloadSize& size) {
   return std::int64_t{size.batch} * size.sequence * shape.d_model * size_of(size.dtype);
 }
 
+/// What attention gives: the stream, and of every row of scores the logarithm of its sum, in fp32.
+Bytes attention_of(const TransformerShape& shape, const WorkloadSize& size) {
+  const std::int64_t tokens = std::int64_t{size.batch} * size.sequence;
+  return tokens * shape.d_model * size_of(size.compute) + tokens * shape.heads * Bytes{4};
+}
+
 }  // namespace
 
 Workload transformer_workload(const TransformerShape& shape, const WorkloadSize& size) {
@@ -253,7 +260,10 @@ Workload transformer_workload(const TransformerShape& shape, const WorkloadSize&
   for (int i = 0; i < shape.layers; ++i) {
     const std::string name = fmt::format("{}{}", recipe.blocks, i);
     append_layer(workload, name, name + ".", recipe.block, recipe.block_registration);
-    if (is_checkpoint(i, size.checkpointed))
+    if (size.checkpointed == selective_checkpoints)
+      checkpoint_operations_of_last_layer(workload, stream_of(shape, size), size.compute,
+                                          attention_of(shape, size));
+    else if (is_checkpoint(i, size.checkpointed))
       checkpoint_last_layer(workload, stream_of(shape, size));
     if (i == 0 && recipe.between) recipe.block.insert(recipe.block.begin(), *recipe.between);
   }

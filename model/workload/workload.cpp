@@ -23,6 +23,12 @@ bool reduces_rows(const Kernel& kernel) {
          });
 }
 
+Bytes FrozenParameter::size() const {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape) elements *= extent;
+  return elements * size_of(dtype);
+}
+
 Bytes Parameter::size() const {
   return elements() * size_of(dtype);
 }

@@ -70,6 +70,16 @@ struct Parameter {
   Bytes sparse_indices() const;  ///< and 8 bytes to say which row each is
 };
 
+/// A tensor that is not trained, as far as it matters to who shards it.
+struct FrozenParameter {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  DType dtype = DType::fp32;
+  int layer = 0;  ///< index into Workload::layers: whose passes take it
+
+  Bytes size() const;
+};
+
 /// What a module of a layer takes of the device's memory, besides parameters.
 struct ModuleMemory {
   /// What autograd keeps of its forward pass until its backward pass: each tensor once, with the
@@ -124,9 +134,10 @@ struct Workload {
   std::vector<Parameter> parameters;       ///< in registration order
   std::vector<BufferGroup> buffers;        ///< by type; a batch norm has statistics and a counter
   std::vector<OwnCollective> collectives;  ///< those of one kernel in the order they are sent
-  Bytes frozen;      ///< of what lives on the device beside them: parameters that are not trained
-  Bytes inputs;      ///< of the batch; zero: not known
-  Bytes workspaces;  ///< that libraries keep for their kernels from the first one on
+  Bytes frozen;  ///< of what lives on the device beside them: parameters that are not trained
+  std::vector<FrozenParameter> frozen_parameters;  ///< those of `frozen` that are known one by one
+  Bytes inputs;                                    ///< of the batch; zero: not known
+  Bytes workspaces;          ///< that libraries keep for their kernels from the first one on
   std::vector<int> arrival;  ///< parameter indices in the order their hooks fire; empty: derived
   /// Measured time of one optimizer step, if the source gives it; of clipping too, if there is any.
   std::optional<Duration> optimizer;

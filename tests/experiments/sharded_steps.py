@@ -4,12 +4,16 @@ alone, and with the first row of each setup known, to which computation is fitte
 
     tests/experiments/sharded_steps.py [--ddpsim PROGRAM]
 
+Peaks of memory stand against those of tests/data/sharded/peaks.csv, and against the memory of the
+GPUs that rows ran on.
+
 No constant was fitted to these steps. Most rows are of the first FullyShardedDataParallel, over
 flat parameters, and are predicted as fully_shard: both gather a unit at a time and prefetch one.
 Where a source does not name its network the file says what it is taken for. Needs no GPU and
 measures nothing here.
 """
 import argparse
+import csv
 import json
 import pathlib
 import subprocess
@@ -53,6 +57,33 @@ def summary(found):
                                       ('one_known', 'one_known_error', 0.10))}
 
 
+def peaks(ddpsim):
+    """What each row of peaks.csv is predicted to hold at most, in GiB."""
+    lines = [line for line in (DATA / 'peaks.csv').read_text().splitlines()
+             if not line.startswith('#')]
+    found = []
+    for each in csv.DictReader(lines):
+        settings = [word for setting in each['set'].split() for word in ('--set', setting)]
+        with tempfile.TemporaryDirectory(prefix='ddpsim-sharded-') as folder:
+            file = pathlib.Path(folder, 'run.json')
+            done = subprocess.run([ddpsim, 'run', DATA / f'{each["file"]}.yaml', *settings,
+                                   '--quiet', '--json', file], capture_output=True, text=True)
+            if done.returncode != 0:
+                sys.exit(done.stderr)
+            memory = json.loads(file.read_text())['results'][0]['memory']
+        found.append({**each, 'measured_gib': float(each['measured_gib']),
+                      'predicted_gib': memory['peak_bytes'] / 2**30})
+    return found
+
+
+def peak_row(each):
+    ratio = each['predicted_gib'] / each['measured_gib'] - 1
+    held = (f'{100 * ratio:+.1f} %' if each['kind'] != 'at most' else
+            'fits' if ratio <= 0 else 'does not fit')
+    return (f'| {each["file"]} | {each["set"] or "as it is"} | {each["kind"]} '
+            f'{each["measured_gib"]:g} GiB | {each["predicted_gib"]:.1f} GiB | {held} |')
+
+
 def row(each):
     known = '-' if each['is_known'] else f'{100 * each["one_known_error"]:+.1f} %'
     return (f'| {each["setup"]} | {each["row"]} | {each["ranks"]} | {each["measured_ms"]:.0f} ms '
@@ -74,6 +105,8 @@ def main():
             f' (targets {100 * target[0]:g} and {100 * target[1]:g} %)')
         print(f'* {name}: median {100 * each["median_error"]:.1f} %, nine in ten within '
               f'{100 * each["ninth_decile_error"]:.1f} %{held}')
+    print('\n'.join(['', '| setup | set | measured | predicted peak | error |',
+                     '|---|---|---|---|---|', *map(peak_row, peaks(arguments.ddpsim))]))
     return 0
 
 

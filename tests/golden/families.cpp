@@ -70,11 +70,16 @@ void add_hooks(Families& all) {
 /// Keys of strategies that shard, which no draw takes.
 const std::set<std::string> of_shards{"units",
                                       "reshard_after_forward",
+                                      "reshard_after_backward",
+                                      "forward_prefetch",
+                                      "backward_prefetch",
                                       "replicate",
                                       "reduce_scatter_max_input_buffers",
                                       "separate_reduce_scatter_group",
                                       "cuda_device_max_connections",
+                                      "requires_all_reduce",
                                       "mp_policy",
+                                      "offload_policy",
                                       "zero1",
                                       "zero2",
                                       "zero3"};

@@ -7,7 +7,7 @@ import contextlib
 
 import torch
 import torch.distributed as dist
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.fsdp._fully_shard import _fsdp_param_group as groups
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -35,17 +35,27 @@ def casts(operation, arguments, keywords):
             and keywords.get('dtype', arguments[0].dtype) != arguments[0].dtype)
 
 
+def bytes_of(tensors):
+    """Of the memory that they lie in, each piece once."""
+    pieces = {each.untyped_storage()._cdata: each.untyped_storage().size()
+              for each in tensors if each is not None}
+    return sum(pieces.values())
+
+
 class Recorder(TorchDispatchMode):
     """(kind, unit, bytes of the full buffer, or of an all-reduce's, type) of every collective, and
     in `order` the kind of each among the casts and divisions of what is sent. A unit is named by
     its module; the root's is ''."""
 
-    def __init__(self):
+    def __init__(self, model=None):
         super().__init__()
         self.sent, self.order, self.units = [], [], []
+        self.model, self.most = model, {}
 
     def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
         keywords = keywords or {}
+        if self.model is not None:
+            self.note_memory()
         kind = KINDS.get(str(operation))
         if kind:
             tensors = arguments[0] if kind == 'all-reduce' else arguments[:2]
@@ -59,6 +69,30 @@ class Recorder(TorchDispatchMode):
             self.order.append('divide')
         return operation(*arguments, **keywords)
 
+    def note_memory(self):
+        """The most bytes that fully_shard holds at a time, by kind, as operations see it."""
+        states = [module._get_fsdp_state() for module in self.model.modules()
+                  if isinstance(module, FSDPModule)]
+        held = [group for state in states for group in state._fsdp_param_groups]
+        parameters = [each for group in held for each in group.fsdp_params]
+        context = held[0].comm_ctx
+        gathers = [group._all_gather_result for group in held if group._all_gather_result]
+        if context.all_gather_state:
+            gathers.append(context.all_gather_state.all_gather_result)
+        whole = [getattr(each, '_unsharded_param', None) for each in parameters]
+        now = {
+            'parameters': [t for each in parameters
+                           for t in (each._sharded_param_data, *each.all_gather_outputs,
+                                     getattr(each, '_sharded_post_forward_param_data', None))],
+            'gathered': [each.all_gather_output for each in gathers],
+            'scattered': [each.reduce_scatter_input for each in context.reduce_scatter_states],
+            'gradients': [each.grad for each in whole if each is not None] + [
+                each.unsharded_accumulated_grad for each in parameters] + [
+                each.sharded_param.grad._local_tensor for each in parameters
+                if each.sharded_param.grad is not None]}
+        for kind, tensors in now.items():
+            self.most[kind] = max(self.most.get(kind, 0), bytes_of(tensors))
+
     @contextlib.contextmanager
     def naming_units(self):
         """While the hooks of a unit run, what is sent is that unit's."""
@@ -67,7 +101,7 @@ class Recorder(TorchDispatchMode):
             original = originals[name] = getattr(groups.FSDPParamGroup, name)
 
             def named(group, *arguments, original=original, **keywords):
-                self.units.append(group._module_fqn)
+                self.units.append(group._module_fqn.split(',')[0])
                 try:
                     return original(group, *arguments, **keywords)
                 finally:
@@ -81,14 +115,18 @@ class Recorder(TorchDispatchMode):
                 setattr(groups.FSDPParamGroup, name, original)
 
 
-def recorded_step(model, batch, loss, *, micro_batches=1, no_sync=False):
+def recorded_step(model, batch, loss, *, micro_batches=1, no_sync=False,
+                  reshard_after_backward=True, requires_all_reduce='every', memory=False):
     """The record of a step of a model that is wrapped, which has done one before: all of its
     micro-batches."""
-    recorder = Recorder()
+    recorder = Recorder(model if memory else None)
 
     def step():
         for micro_batch in range(micro_batches):
-            model.set_requires_gradient_sync(not no_sync or micro_batch + 1 == micro_batches)
+            is_last = micro_batch + 1 == micro_batches
+            model.set_requires_gradient_sync(not no_sync or is_last)
+            model.set_reshard_after_backward(reshard_after_backward or is_last)
+            model.set_requires_all_reduce(requires_all_reduce == 'every' or is_last)
             loss(model, batch).backward()
 
     step()
@@ -98,9 +136,46 @@ def recorded_step(model, batch, loss, *, micro_batches=1, no_sync=False):
     return recorder
 
 
-def step_of_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=False, **settings):
-    """The same of a model that is wrapped here."""
+def depths(wrapped, forward_prefetch=0, backward_prefetch=0):
+    """Each unit's lists of so many units behind it, and before it."""
+    for i, module in enumerate(wrapped):
+        if forward_prefetch:
+            module.set_modules_to_forward_prefetch(wrapped[i + 1:i + 1 + forward_prefetch])
+        if backward_prefetch:
+            first = max(0, i - backward_prefetch)
+            module.set_modules_to_backward_prefetch(wrapped[first:i][::-1])
+
+
+def set_own(wrapped, names, own):
+    """Of units with settings of their own, those that setters of modules take. `own` is a unit's
+    entry of a scenario."""
+    for module, name in zip(wrapped, names):
+        settings = own.get(name, {})
+        if not settings.get('unshard_in_backward', True):
+            module.set_unshard_in_backward(False)
+        for key in ('forward_prefetch', 'backward_prefetch'):
+            if key in settings:
+                lists = [wrapped[names.index(each)] for each in settings[key]]
+                getattr(module, f'set_modules_to_{key}')(lists)
+
+
+def step_of_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=False,
+                        reshard_after_backward=True, forward_prefetch=0, backward_prefetch=0,
+                        requires_all_reduce='every', reduce_scatter_max_input_buffers=1, own=None,
+                        memory=False, **settings):
+    """The same of a model that is wrapped here. `own` is, by a unit's first module, what a
+    scenario's `units` says of it alone."""
+    own = own or {}
     for unit in units:
-        fully_shard([model.get_submodule(name) for name in unit], **settings)
+        mine = {key: value for key, value in own.get(unit[0], {}).items()
+                if key == 'reshard_after_forward'}
+        fully_shard([model.get_submodule(name) for name in unit], **{**settings, **mine})
     fully_shard(model, **settings)
-    return recorded_step(model, batch, loss, micro_batches=micro_batches, no_sync=no_sync)
+    names = [unit[0] for unit in units]
+    wrapped = [model.get_submodule(name) for name in names]
+    depths(wrapped, forward_prefetch, backward_prefetch)
+    set_own(wrapped, names, own)
+    model.set_reduce_scatter_max_input_buffers(reduce_scatter_max_input_buffers)
+    return recorded_step(model, batch, loss, micro_batches=micro_batches, no_sync=no_sync,
+                         reshard_after_backward=reshard_after_backward,
+                         requires_all_reduce=requires_all_reduce, memory=memory)

@@ -12,7 +12,7 @@ import ddpsim
 from ddpsim.describe import describe
 
 pytest.importorskip('torch', minversion='2.13')
-from torch.distributed.fsdp import MixedPrecisionPolicy  # noqa: E402
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy  # noqa: E402
 
 from fully_shard_record import ranks, step_of_fully_shard  # noqa: E402
 
@@ -29,6 +29,19 @@ class Odd(nn.Module):
         return torch.tanh(self.linear(x * self.scale))
 
 
+class Adapter(nn.Module):
+    """A frozen layer with a trained one of low rank beside it."""
+
+    def __init__(self, width, dtype=torch.float32):
+        super().__init__()
+        self.base = nn.Linear(width, width, dtype=dtype).requires_grad_(False)
+        self.down = nn.Linear(width, 4, bias=False)
+        self.up = nn.Linear(4, width, bias=False)
+
+    def forward(self, x):
+        return torch.tanh(self.base(x) + self.up(self.down(x)))
+
+
 def mean_square(model, batch):
     return model(batch).square().mean()
 
@@ -41,6 +54,19 @@ def made(name):
         return nn.Sequential(*layers), torch.randn(8, 64), mean_square
     if name == 'odd':
         return nn.Sequential(Odd(5, 7), Odd(7, 3), nn.Linear(3, 2)), torch.randn(4, 5), mean_square
+    if name == 'adapters':
+        layers = [Adapter(30) for _ in range(4)]
+        return nn.Sequential(*layers, nn.Linear(30, 5)), torch.randn(4, 30), mean_square
+    if name == 'frozen begin':
+        layers = [nn.Sequential(nn.Linear(20, 20), nn.Tanh()) for _ in range(6)]
+        for layer in layers[:3]:
+            layer.requires_grad_(False)
+        return nn.Sequential(*layers), torch.randn(4, 20), mean_square
+    if name == 'frozen middle':
+        layers = [nn.Sequential(nn.Linear(20, 20), nn.Tanh()) for _ in range(6)]
+        for layer in layers[2:4]:
+            layer.requires_grad_(False)
+        return nn.Sequential(*layers), torch.randn(4, 20), mean_square
     if name.startswith('hf '):
         return from_transformers(name[3:])[:3]
     return example(name)[:3]
@@ -74,11 +100,16 @@ def predicted(tmp_path, model, batch, loss, count, autocast=None, **training):
     return str(scenario)
 
 
-def sent_by_ddpsim(scenario, shards):
+def unit_of(collective):
+    """The name of its unit, which is '' of the root."""
+    name = collective['what'][len(collective['operation']) + 1:]
+    return '' if name == 'the root' else name
+
+
+def sent_by_ddpsim(scenario):
     """(kind, unit, bytes of the full buffer, or of an all-reduce's, type) of every collective of a
-    step, of so many ranks that share a parameter."""
+    step."""
     record = ddpsim.schedule(scenario).record
-    units = [block_of(unit['parameters'][0]) for unit in record['units']]
     events = json.loads(ddpsim.run(scenario, trace=True).trace)['traceEvents']
     kernels = [each for each in events
                if each.get('cat') == 'kernel' and each['name'].startswith('nccl')]
@@ -87,8 +118,9 @@ def sent_by_ddpsim(scenario, shards):
                      key=lambda each: each['args']['correlation'])
     collectives = [each for each in record['collectives'] if each.get('unit') is not None]
     assert len(collectives) == len(kernels)
-    return [(each['operation'], units[each['unit']],
-             each['bytes'] * (shards if each['operation'] == 'all-gather' else 1),
+    return [(each['operation'], unit_of(each),
+             each['bytes'] * (kernel['args']['Group size']
+                              if each['operation'] == 'all-gather' else 1),
              TYPES[kernel['args']['dtype']])
             for each, kernel in zip(collectives, kernels)]
 
@@ -122,7 +154,7 @@ def test_a_step_sends_what_fully_shard_sends(name, reshard, tmp_path):
             settings = {} if reshard == 'auto' else {'reshard_after_forward': reshard}
             step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
                                        [[name] for name in blocks_of(model)], **settings)
-        assert sent_by_ddpsim(scenario, count) == step.sent
+        assert sent_by_ddpsim(scenario) == step.sent
 
 
 @pytest.mark.parametrize('no_sync', [False, True])
@@ -134,7 +166,7 @@ def test_micro_batches_send_what_fully_shard_sends(name, no_sync, tmp_path):
         step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
                                    [[name] for name in blocks_of(model)], micro_batches=3,
                                    no_sync=no_sync)
-    assert sent_by_ddpsim(scenario, 4) == step.sent
+    assert sent_by_ddpsim(scenario) == step.sent
 
 
 def on_mesh(replicas, shards):
@@ -156,7 +188,7 @@ def check_mixed(tmp_path, name, policy, count, replicas=1, **training):
         step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
                                    [[name] for name in blocks_of(model)],
                                    mp_policy=MixedPrecisionPolicy(**policy), **mesh, **training)
-    assert sent_by_ddpsim(scenario, shards) == step.sent
+    assert sent_by_ddpsim(scenario) == step.sent
     assert order_of_ddpsim(scenario) == step.order
 
 
@@ -198,7 +230,7 @@ def test_replicas_of_shards_send_what_fully_shard_sends(name, replicas, shards, 
             step = step_of_fully_shard(fresh, batch, lambda *a: value_of(*a, loss),
                                        [[name] for name in blocks_of(fresh)],
                                        mesh=on_mesh(replicas, shards), **synced)
-        assert sent_by_ddpsim(scenario, shards) == step.sent
+        assert sent_by_ddpsim(scenario) == step.sent
 
 
 @pytest.mark.parametrize('policy', [
@@ -208,3 +240,146 @@ def test_replicas_of_shards_send_what_fully_shard_sends(name, replicas, shards, 
 def test_replicas_of_mixed_precision(policy, tmp_path):
     for replicas, shards in ((2, 2), (2, 4), (4, 2)):
         check_mixed(tmp_path, 'mlp', policy, replicas * shards, replicas)
+
+
+def check_settings(tmp_path, name, count, units=None, own=None, autocast=None, policy=None,
+                   mesh=None, offloads=False, **training):
+    """A step is as fully_shard's of those settings, of `training:` and of single units."""
+    model, batch, loss = made(name)
+    names = units or blocks_of(model)
+    of_units = [{'modules': '+'.join(each) if isinstance(each, list) else each,
+                 **(own or {}).get(each[0] if isinstance(each, list) else each, {})}
+                for each in names]
+    more = {'units': of_units} if units or own else {}
+    if policy:
+        more['mp_policy'] = {key: NAMES[each] for key, each in policy.items()}
+    if mesh:
+        more['replicate'] = mesh[0]
+    if offloads:
+        more['offload_policy'] = {'copies': '25 GB/s', 'update': '9 ms'}
+    scenario = predicted(tmp_path, model, batch, loss, count, autocast, **training, **more)
+    with ranks(count):
+        further = {'mp_policy': MixedPrecisionPolicy(**policy)} if policy else {}
+        if mesh:
+            further['mesh'] = on_mesh(*mesh)
+        if offloads:
+            further['offload_policy'] = CPUOffloadPolicy(pin_memory=False)
+        step = step_of_fully_shard(
+            model, batch, lambda *a: value_of(*a, loss),
+            [each if isinstance(each, list) else [each] for each in names], own=own, **training,
+            **further)
+    assert sent_by_ddpsim(scenario) == step.sent
+    if policy:
+        assert order_of_ddpsim(scenario) == step.order
+
+
+@pytest.mark.parametrize('count, among', [(4, 2), (8, 2), (8, 4), (4, 4)])
+@pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3', 'hf gpt2', 't5'])
+def test_parameters_are_shared_among_neighbours_behind_forward(name, count, among, tmp_path):
+    check_settings(tmp_path, name, count, reshard_after_forward=among)
+
+
+def test_neighbours_with_micro_batches_replicas_and_mixed_precision(tmp_path):
+    policy = {'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32}
+    for no_sync in (False, True):
+        check_settings(tmp_path, 'mlp', 4, reshard_after_forward=2, micro_batches=3,
+                       no_sync=no_sync)
+        check_settings(tmp_path, 'llama3', 4, reshard_after_forward=2, micro_batches=3,
+                       no_sync=no_sync, autocast='bf16', policy=policy)
+    check_settings(tmp_path, 'mlp', 8, reshard_after_forward=2, mesh=(2, 4))
+
+
+@pytest.mark.parametrize('name', ['mlp', 'llama3', 'hf bert'])
+def test_units_are_resharded_each_as_it_says(name, tmp_path):
+    blocks = blocks_of(made(name)[0])
+    own = {blocks[0]: {'reshard_after_forward': False}, blocks[-1]: {'reshard_after_forward': 2}}
+    for reshard in (True, False, 2):
+        check_settings(tmp_path, name, 4, own=own, reshard_after_forward=reshard)
+
+
+@pytest.mark.parametrize('forward, backward', [(1, 0), (2, 0), (0, 1), (0, 2), (3, 3)])
+@pytest.mark.parametrize('name', ['mlp', 'vit', 'llama3', 'hf gpt2'])
+def test_prefetches_are_sent_where_fully_shard_sends_them(name, forward, backward, tmp_path):
+    for reshard in (True, False):
+        check_settings(tmp_path, name, 2, reshard_after_forward=reshard,
+                       forward_prefetch=forward, backward_prefetch=backward)
+
+
+def test_lists_of_prefetches_may_be_any(tmp_path):
+    blocks = blocks_of(made('mlp')[0])
+    for own in ({blocks[0]: {'forward_prefetch': [blocks[3]]}},
+                {blocks[0]: {'forward_prefetch': [blocks[2], blocks[1]]},
+                 blocks[2]: {'forward_prefetch': [blocks[1], blocks[0]]}},
+                {blocks[5]: {'backward_prefetch': [blocks[3]]}},
+                {blocks[4]: {'backward_prefetch': [blocks[5], blocks[0]]}}):
+        for reshard in (True, 2):
+            check_settings(tmp_path, 'mlp', 4, own=own, reshard_after_forward=reshard)
+
+
+@pytest.mark.parametrize('no_sync', [False, True])
+@pytest.mark.parametrize('name', ['mlp', 'llama3', 'hf gpt2'])
+def test_micro_batches_that_keep_whole_parameters(name, no_sync, tmp_path):
+    for reshard in (True, False):
+        check_settings(tmp_path, name, 4, reshard_after_forward=reshard, micro_batches=3,
+                       no_sync=no_sync, reshard_after_backward=False)
+
+
+def test_an_embedding_that_is_not_gathered_in_backward(tmp_path):
+    units = ['embed', *blocks_of(made('llama3')[0]), ['norm', 'head']]
+    own = {'embed': {'unshard_in_backward': False}, 'norm': {'reshard_after_forward': False}}
+    for count in (2, 3):
+        check_settings(tmp_path, 'llama3', count, units=units, own=own)
+
+
+@pytest.mark.parametrize('name', ['adapters', 'frozen begin', 'frozen middle', 'unused_parameters'])
+def test_frozen_parameters_are_gathered_and_never_reduced(name, tmp_path):
+    for count in (2, 3, 4):
+        for reshard in ('auto', True, False):
+            settings = {} if reshard == 'auto' else {'reshard_after_forward': reshard}
+            check_settings(tmp_path, name, count, **settings)
+    check_settings(tmp_path, name, 4, reshard_after_forward=2)
+    check_settings(tmp_path, name, 4, micro_batches=2, no_sync=True)
+    check_settings(tmp_path, name, 2, autocast='bf16',
+                   policy={'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32})
+
+
+@pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3', 'adapters'])
+def test_what_is_offloaded_is_cast_parameter_by_parameter(name, tmp_path):
+    policy = {'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32}
+    for reshard in (True, 2):
+        check_settings(tmp_path, name, 4, offloads=True, reshard_after_forward=reshard)
+        check_settings(tmp_path, name, 4, autocast='bf16', policy=policy, offloads=True,
+                       reshard_after_forward=reshard)
+
+
+def test_replicas_may_all_reduce_the_last_micro_batch_alone(tmp_path):
+    for policy in ({'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32},
+                   {'param_dtype': torch.bfloat16}, {'param_dtype': torch.float16}):
+        check_settings(tmp_path, 'mlp', 4, mesh=(2, 2), micro_batches=3,
+                       autocast=NAMES[policy['param_dtype']], policy=policy,
+                       requires_all_reduce='last')
+    for name in ('odd', 'llama3'):
+        check_settings(tmp_path, name, 8, mesh=(2, 4), micro_batches=2,
+                       requires_all_reduce='last')
+
+
+def most_by_ddpsim(scenario):
+    """The most bytes of parameters with gathers, of gradients, and of inputs of reduce-scatters."""
+    memory = ddpsim.run(scenario).record['results'][0]['memory']
+    return [memory[f'{kind}_bytes'] for kind in ('parameters', 'gradients', 'buckets')]
+
+
+@pytest.mark.parametrize('settings', [
+    {'reshard_after_forward': True}, {'reshard_after_forward': False}, {},
+    {'reshard_after_forward': 2}, {'reduce_scatter_max_input_buffers': 2},
+    {'reshard_after_forward': True, 'forward_prefetch': 2, 'backward_prefetch': 2}])
+@pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3', 'hf gpt2', 'hf bert'])
+def test_it_holds_what_fully_shard_holds(name, settings, tmp_path):
+    model, batch, loss = made(name)
+    scenario = predicted(tmp_path, model, batch, loss, 4, **settings)
+    with ranks(4):
+        step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
+                                   [[name] for name in blocks_of(model)], memory=True, **settings)
+    most = step.most
+    assert most_by_ddpsim(scenario) == [most['parameters'] + most['gathered'], most['gradients'],
+                                        most['scattered']]

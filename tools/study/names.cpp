@@ -144,6 +144,8 @@ std::string task_label(const Scenario& scenario, const Step& step, const program
   const program::Origin& origin = job.deed_of(task).origin;
   const Operation what = operation_of(job, task);
   const std::string operation(name_of(what));
+  if (origin.label != 0 && origin.parameter == nobody && origin.group == nobody)
+    return job.labels[at(origin.label)];
   if (origin.label != 0)
     return fmt::format("{} of {}", job.labels[at(origin.label)],
                        origin.parameter == nobody ? name_of_group(job, at(origin.group))

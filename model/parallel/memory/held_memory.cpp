@@ -168,7 +168,7 @@ class Buffers {
   }
 
   void add_what_stays() {
-    add(Name::frozen, nobody, Holds::frozen, workload_.frozen, Life::job);
+    add(Name::frozen, nobody, Holds::frozen, beside_frozen_parts(), Life::job);
     add(Name::batch, nobody, Holds::input, workload_.inputs, Life::job);
     add(Name::workspaces, nobody, Holds::workspace, workload_.workspaces, Life::job);
     Bytes unsent;
@@ -177,6 +177,18 @@ class Buffers {
       if (buffer.holds == Holds::module_buffer && buffer.life == Life::job)
         unsent = unsent - buffer.elements * size_of(buffer.type);
     add(Name::unsent_buffers, nobody, Holds::module_buffer, unsent, Life::job);
+  }
+
+  /// What is frozen of which the job has no parts of its own.
+  Bytes beside_frozen_parts() const {
+    Bytes beside = workload_.frozen;
+    const auto is_part = [](const Buffer& buffer) {
+      return buffer.holds == Holds::frozen && buffer.life == Life::job;
+    };
+    if (std::ranges::any_of(job_.buffers, is_part))
+      for (const FrozenParameter& each : workload_.frozen_parameters)
+        beside = beside - std::min(beside, each.size());
+    return beside;
   }
 
   Job& job_;

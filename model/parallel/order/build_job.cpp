@@ -68,7 +68,12 @@ class Step {
       backward();
       if (step_.synced) strategy_.after_backward(step_);
     }
-    if (strategy_.optimizer_follows(step_)) optimizer();
+    if (strategy_.optimizer_follows(step_)) {
+      if (training.updates_on_host())
+        update_on_host(training.offload_policy->update);
+      else
+        optimizer();
+    }
     strategy_.after_optimizer(step_);
     note_passes();
     return step_.finish(training.join && !all_have_inputs ? training.join->joined_ranks : 0);
@@ -206,6 +211,17 @@ class Step {
                                {.kernel = static_cast<std::int32_t>(k)});
       if (k == 0 && step_.works.clips_gradients) strategy_.norm_found(step_);
     }
+  }
+
+  void update_on_host(Duration time) {
+    Work work;
+    work.operation = Operation::outside;
+    work.host = time;
+    program::Origin origin;
+    origin.label = step_.writer.memory.label("update on the host");
+    step_.writer.host_task(Operation::outside, work,
+                           program::Call{.what = program::Call::What::outside}, origin);
+    step_.writer.deed().origin.pass = program::Pass::optimizer;
   }
 
   /// The first kernel of an optimizer that goes over all tensors stands for the whole of it.

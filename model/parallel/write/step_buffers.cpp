@@ -111,7 +111,8 @@ void StepBuffers::share_gradient(std::int32_t parameter, std::int64_t begin, con
   shared_[at(parameter)] = where;
 }
 
-void StepBuffers::shard(std::int32_t parameter, std::int64_t elements, std::int16_t communicator) {
+void StepBuffers::shard(std::int32_t parameter, std::int64_t elements, std::int16_t communicator,
+                        std::int64_t padded) {
   parts_.resize(works_.parameters());
   parts_[at(parameter)] = {communicator, elements_of(parameter)};
   shards_.resize(works_.parameters());
@@ -121,7 +122,8 @@ void StepBuffers::shard(std::int32_t parameter, std::int64_t elements, std::int1
   memory_.job.buffers[weight.buffer].type = kept_type(parameter);
   shards_[at(parameter)] = {weight.buffer, nowhere, 0, elements};
   weight = memory_.add("full", parameter, Holds::parameter, type_of(parameter),
-                       elements_of(parameter), Life::held);
+                       std::max(elements_of(parameter), padded), Life::held);
+  weight.count = elements_of(parameter);
 }
 
 const Slice& StepBuffers::gradient_memory(std::vector<Slice>& of, const char* name,

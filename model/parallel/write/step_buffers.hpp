@@ -44,8 +44,10 @@ class StepBuffers {
                       std::int16_t communicator);
 
   /// The rank keeps a part of the parameter, of so many elements, instead of all of it: the one of
-  /// its place in its group of the communicator. The whole and its gradient are there for a while.
-  void shard(std::int32_t parameter, std::int64_t elements, std::int16_t communicator);
+  /// its place in its group of the communicator. The whole and its gradient are there for a while;
+  /// the whole's memory is of `padded` elements, if those are more than the parameter has.
+  void shard(std::int32_t parameter, std::int64_t elements, std::int16_t communicator,
+             std::int64_t padded = 0);
   bool is_sharded(std::int32_t parameter) const {
     return !shards_.empty() && shards_[at(parameter)].buffer != program::no_buffer;
   }
@@ -62,6 +64,11 @@ class StepBuffers {
   std::int64_t elements(std::int32_t parameter) const { return elements_of(parameter); }
 
   const program::Slice& weight(std::int32_t parameter) const { return weights_[at(parameter)]; }
+  /// With what its memory is padded by.
+  program::Slice padded_weight(std::int32_t parameter) const {
+    const program::BufferId buffer = weight(parameter).buffer;
+    return {buffer, program::nowhere, 0, memory_.job.buffers[buffer].elements};
+  }
   const std::vector<program::Slice>& weights() const { return weights_; }
   /// Where `.grad` lies.
   const program::Slice& where(std::int32_t parameter);

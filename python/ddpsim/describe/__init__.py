@@ -8,9 +8,10 @@ or, from a file with a function that makes the model, `python -m ddpsim.describe
 torch is imported when something is described, not before.
 """
 from .errors import DescribeError
-from .workload import Buffers, Frozen, Parameter, Workload
+from .workload import Buffers, Frozen, FrozenParameter, Parameter, Workload
 
-__all__ = ['Buffers', 'DescribeError', 'Frozen', 'Parameter', 'Workload', 'check_torch', 'describe']
+__all__ = ['Buffers', 'DescribeError', 'Frozen', 'FrozenParameter', 'Parameter', 'Workload',
+           'check_torch', 'describe']
 
 
 OLDEST_TORCH = (2, 6)

@@ -16,9 +16,9 @@ from .meta import OnMeta, batch_on_meta, model_on_meta
 from .operations import Recorder, cache_bytes
 from .optimizers import name_of
 from .releases import NEWEST, check_release
-from .tensors import UNLIKE, shown_type, stored_as, tensors_in
+from .tensors import STORED, UNLIKE, shown_type, stored_as, tensors_in
 from .transformers_models import without_padding
-from .workload import Buffers, Frozen, Parameter, Workload
+from .workload import Buffers, Frozen, FrozenParameter, Parameter, Workload
 
 
 def describe(model, batch, loss=None, optimizer=None, *, autocast=None, attention=None,
@@ -307,7 +307,9 @@ def assembled(model, batch, capture, optimizer, fused, notes, source):
         model=type(model).__name__, batch=samples, sequence=sequence, dtype=dtype,
         compute=None if compute == dtype else compute, optimizer=optimizer, attention=attention,
         layers=layers, parameters=parameters, arrival=arrival, buffers=buffers_of(model),
-        frozen=frozen_of(model), inputs=inputs_of(batch), collectives=sent,
+        frozen=frozen_of(model),
+        frozen_parameters=frozen_parameters_of(model, layers), inputs=inputs_of(batch),
+        collectives=sent,
         notes=notes, partial=[f'{op} x {count}' for op, count in step.unpriced.items()])
 
 
@@ -365,6 +367,20 @@ def frozen_of(model):
         tensors, size = groups.get(tensor.dtype, (0, 0))
         groups[tensor.dtype] = tensors + 1, size + tensor.untyped_storage().nbytes()
     return [Frozen(*group) for group in groups.values() if group[1]]
+
+
+def frozen_parameters_of(model, layers):
+    """Parameters that are not trained, a tied one once, of formats that ddpsim knows. Each is of
+    the layer of the module that it is in, or of one around that."""
+    def layer_of(name):
+        covers = [(len(layer.name), index) for index, layer in enumerate(layers)
+                  if name.startswith(layer.name + '.')]
+        return max(covers, key=lambda each: (each[0], -each[1]))[1] if covers else 0
+
+    return [FrozenParameter(name, tuple(parameter.shape), stored_as(name, parameter.dtype),
+                            layer_of(name))
+            for name, parameter in model.named_parameters()
+            if not parameter.requires_grad and parameter.dtype in STORED and parameter.numel() > 0]
 
 
 def inputs_of(batch):

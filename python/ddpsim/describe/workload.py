@@ -38,6 +38,15 @@ class Frozen:
     bytes: int
 
 
+@dataclass(frozen=True)
+class FrozenParameter:
+    """A parameter that is not trained, and the index of the layer whose passes take it."""
+    name: str
+    shape: tuple
+    dtype: str
+    layer: int
+
+
 @dataclass
 class Workload:
     """One training step: kernels of forward and backward by layer, parameters and the order in
@@ -50,6 +59,7 @@ class Workload:
     arrival: list                # indices of parameters in the order their hooks fire
     buffers: list                # Buffers
     frozen: list = field(default_factory=list)       # Frozen
+    frozen_parameters: list = field(default_factory=list)  # FrozenParameter, those among `frozen`
     inputs: int = 0              # bytes of the batch
     collectives: list = field(default_factory=list)  # that the model itself sends
     dtype: str = 'fp32'
@@ -179,6 +189,11 @@ def _parameter(parameter):
     return _flow(pairs)
 
 
+def _frozen_parameter(parameter):
+    return _flow([('name', quoted(parameter.name)), ('shape', list(parameter.shape)),
+                  ('dtype', parameter.dtype), ('layer', parameter.layer)])
+
+
 def _counted(collectives):
     """Each distinct one once, in order, with how often it is sent."""
     counts = {}
@@ -245,6 +260,9 @@ def _lines(workload):
                                           for group in groups) + ']'
     if workload.inputs:
         yield f'inputs: {workload.inputs}'
+    if workload.frozen_parameters:
+        yield 'frozen_parameters:'
+        yield from (f'  - {_frozen_parameter(each)}' for each in workload.frozen_parameters)
     if workload.collectives:
         yield 'collectives:'
         yield from (f'  - {_flow(_collective(*each))}'

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "model/parallel/policy/fsdp_refusals.hpp"
 #include "model/parallel/policy/refusals.hpp"
 #include "model/parallel/write/step_works.hpp"
 #include "scenarios/reader/format/map.hpp"
@@ -401,17 +402,7 @@ void add_modes(Map<TrainingDraft>& map) {
       .excludes("iteration", {"phase"}, "iteration and phase exclude each other");
 }
 
-/// `auto`, or a truth value.
-Value<std::optional<bool>> reshard_value() {
-  return {
-      value::either({value::boolean().type,
-                     {value::word("auto", "of all units but the root's, as fully_shard does")}}),
-      [](const Yaml& given) -> std::optional<bool> {
-        if (given.is_word("auto")) return std::nullopt;
-        return given.boolean();
-      },
-      {}};
-}
+constexpr int most_prefetched = 1024;
 
 /// A type, of which PyTorch's names get a hint.
 template <typename Names>
@@ -461,30 +452,91 @@ const Map<MixedPrecision>& mixed_precision_map() {
   return map;
 }
 
+const Map<CpuOffload>& offload_map() {
+  static const auto map =
+      Map<CpuOffload>("offload_policy",
+                      "Strategy fsdp: fully_shard's CPUOffloadPolicy. Parts of parameters, their "
+                      "gradients and the optimizer's state are in pinned memory of the host.")
+          .key("copies", value::bandwidth(), &CpuOffload::copies,
+               {.meaning = "How fast one rank's parts are copied to its GPU, and gradients back, "
+                           "while all ranks of the node copy.",
+                .example = "25 GB/s",
+                .required = true})
+          .key("update", value::time(), &CpuOffload::update,
+               {.meaning = "How long the host takes to update one rank's parts. No law of it is "
+                           "known here: time optimizer.step() once.",
+                .example = "850 ms",
+                .required = true});
+  return map;
+}
+
+/// `none`, or a mapping; `cpu` alone does not say enough.
+Value<std::optional<CpuOffload>> offload_value() {
+  const auto mapping = value::mapping(&offload_map);
+  return {value::either({{value::word("none", "all is on the device")}, mapping.type}),
+          [=](const Yaml& given) -> std::optional<CpuOffload> {
+            if (given.is_word("none")) return std::nullopt;
+            if (given.is_scalar())
+              given.fail(
+                  "with parameters on the host it updates them, and how long that takes is "
+                  "not known: write {copies: 25 GB/s, update: 850 ms} with your own numbers");
+            return mapping.read(given);
+          },
+          {}};
+}
+
 /// Of strategy fsdp, by PyTorch's names.
 void add_shards(Map<TrainingDraft>& map) {
   map.key_read(
-         "units", {value::list({value::form(Form::Kind::text)}, 1)},
+         "units", units_type(),
          [](TrainingDraft& training, const Yaml& given) {
-           training.units = read_units(given, *training.workload);
+           GivenUnits units = read_units(given, *training.workload);
+           training.units = std::move(units.parameters);
+           training.unit_settings = std::move(units.settings);
          },
          {.meaning = "Strategy fsdp: the modules that fully_shard is called with, in that "
                      "order: a name, with * for any text between two dots, makes a unit of "
                      "each module named so; names with + between are one unit. The root takes "
-                     "what is left.",
+                     "what is left. A mapping gives settings of its own to what it names.",
           .otherwise = "a unit for each block: what shares its name up to the first number",
           .example = "[\"*\"]"})
       .key("reshard_after_forward", reshard_value(), &TrainingDraft::reshard_after_forward,
            {.meaning = "Strategy fsdp: whether a unit's parameters are freed behind its forward "
-                       "pass and gathered again for the backward pass.",
+                       "pass and gathered again for the backward pass. A number, which divides "
+                       "that of the ranks that share them: so many ranks next to each other keep "
+                       "one of as many parts each, and gather these for the backward pass.",
             .unset = "auto",
-            .source = "torch.distributed.fsdp.fully_shard (rules F27-F29)"})
+            .source = "torch.distributed.fsdp.fully_shard (rules F27-F30)"})
+      .key("reshard_after_backward", value::boolean(), &TrainingDraft::reshard_after_backward,
+           {.meaning = "Strategy fsdp: whether whole parameters are freed behind the backward pass "
+                       "of each micro-batch. If not, the next one's forward pass gathers nothing; "
+                       "behind the last one they are always freed.",
+            .source = "FSDPModule.set_reshard_after_backward (rules F51, F52)"})
+      .key(
+          "forward_prefetch", value::whole(0, most_prefetched), &TrainingDraft::forward_prefetch,
+          {.meaning = "Strategy fsdp: before a unit's forward pass the host issues the all-gathers "
+                      "of so many units behind it, explicitly. The order of collectives stays; "
+                      "a slow host exposes less of them.",
+           .source = "FSDPModule.set_modules_to_forward_prefetch (rule F23)"})
+      .key("backward_prefetch", value::whole(0, most_prefetched), &TrainingDraft::backward_prefetch,
+           {.meaning = "Strategy fsdp: before a unit's backward pass the host issues the "
+                       "all-gathers of so many units before it, explicitly. 0: of one, as "
+                       "fully_shard does by itself; 2 hold one more gather.",
+            .source = "FSDPModule.set_modules_to_backward_prefetch (rule F33)"})
       .key("replicate", value::whole(1, 1 << 20), &TrainingDraft::replicate,
            {.meaning = "Strategy fsdp: so many groups of ranks next to each other keep a replica "
                        "each, sharded among its ranks alone; what they reduce-scattered is "
                        "all-reduced among the groups. HSDP is as many replicas as nodes.",
             .source = "torch.distributed.fsdp.fully_shard with a mesh of two dimensions (rules "
                       "F55-F57)"})
+      .key("requires_all_reduce",
+           value::one_of(all_all_reduced, {"all micro-batches that reduce-scatter",
+                                           "the last micro-batch alone: each replica adds up what "
+                                           "it reduce-scattered until then"}),
+           &TrainingDraft::requires_all_reduce,
+           {.meaning = "Strategy fsdp with `replicate`: which micro-batches are all-reduced among "
+                       "the replicas.",
+            .source = "FSDPModule.set_requires_all_reduce (rule F57)"})
       .key("reduce_scatter_max_input_buffers", value::whole(1, 64),
            &TrainingDraft::reduce_scatter_max_input_buffers,
            {.meaning = "Strategy fsdp: how many inputs of reduce-scatters are held at a time; the "
@@ -508,7 +560,14 @@ void add_shards(Map<TrainingDraft>& map) {
                        "autocast's. Other strategies keep `workload.compute`.",
             .otherwise = "gathers and reduce-scatters are in `workload.dtype`",
             .example = "{param_dtype: bf16, reduce_dtype: fp32}",
-            .source = "torch.distributed.fsdp.MixedPrecisionPolicy (rules F12, F36, F45, F49)"});
+            .source = "torch.distributed.fsdp.MixedPrecisionPolicy (rules F12, F36, F45, F49)"})
+      .key("offload_policy", offload_value(), &TrainingDraft::offload_policy,
+           {.meaning = "Strategy fsdp: parts of parameters are on the host, which updates them. "
+                       "They are copied to the device before each gather, and gradients back "
+                       "behind each reduce-scatter.",
+            .unset = "none",
+            .example = "{copies: 25 GB/s, update: 850 ms}",
+            .source = "torch.distributed.fsdp.CPUOffloadPolicy (rule F67)"});
 }
 
 void add_zero(Map<TrainingDraft>& map) {
@@ -607,6 +666,11 @@ void check_training(const YamlMap& scenario, const Scenario& read) {
   };
   check_no(bucket_refusal(gradients, read.training));
   check_no(slip_refusal(gradients, read.training));
+  const auto compares = [&](Strategy strategy) {
+    return std::count(read.compare.begin(), read.compare.end(), strategy) > 0;
+  };
+  if (compares(Strategy::fsdp) || read.training.strategy == Strategy::fsdp)
+    check_no(mesh_refusal(read.training, read.cluster.ranks()));
   const auto wraps_buckets = [&read](Strategy strategy) {
     Training training = read.training;
     training.strategy = strategy;

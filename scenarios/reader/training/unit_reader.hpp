@@ -3,16 +3,28 @@
 #include <cstdint>
 #include <vector>
 
+#include "model/parallel/training.hpp"
 #include "model/workload/workload.hpp"
+#include "scenarios/reader/format/value.hpp"
 #include "scenarios/reader/format/yaml.hpp"
 
 namespace ddpsim {
 
+/// What `units` says: the parameters of each call of fully_shard, and its settings; none of these
+/// where no unit has any.
+struct GivenUnits {
+  std::vector<std::vector<std::int32_t>> parameters;
+  std::vector<UnitSettings> settings;
+};
+
 /// `units: [tok_embeddings, layers.*, norm+output]`: a call of fully_shard each, in that order. A
-/// name is a module's, with * for any text between two dots, and then each module that is named so
-/// is a unit; names with + between are one unit of several modules. A parameter is in the first
-/// unit that takes it. Throws InputError, also for a name that no module has and for a unit that
-/// finds all of its parameters taken.
-std::vector<std::vector<std::int32_t>> read_units(const Yaml& given, const Workload& workload);
+/// pattern is one for each module that it names; a+b is one of both. Parameters that no call took
+/// before are the unit's. `{modules: layers.*, reshard_after_forward: false}` has settings besides.
+/// Throws InputError where a call would make no unit, or a list names a module that is none.
+GivenUnits read_units(const Yaml& given, const Workload& workload);
+Type units_type();
+
+/// `auto`, true, false, or how many ranks next to each other share parameters behind forward.
+Value<std::optional<Reshard>> reshard_value();
 
 }  // namespace ddpsim

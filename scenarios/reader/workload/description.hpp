@@ -118,6 +118,7 @@ struct WorkloadDescription {
   std::vector<int> arrival;
   std::vector<BufferGroup> buffers;
   std::vector<BufferGroup> frozen;
+  std::vector<FrozenParameter> frozen_parameters;
   std::int64_t inputs = 0;  ///< bytes of the batch; 0: not known
   std::vector<DescribedCollective> collectives;
 };

@@ -396,6 +396,26 @@ const Map<BufferGroup>& frozen_map() {
   return map;
 }
 
+const Map<FrozenParameter>& frozen_parameter_map() {
+  static const auto map =
+      Map<FrozenParameter>("described_frozen_parameter", "A parameter that is not trained.")
+          .key("name", value::text("a name"), &FrozenParameter::name,
+               {.meaning = "Its name, as named_parameters() spells it.",
+                .example = "embed.weight",
+                .required = true})
+          .key("shape",
+               value::list_of(value::whole<std::int64_t>(1, most_elements),
+                              "a list of whole numbers, such as [768, 768]"),
+               &FrozenParameter::shape,
+               {.meaning = "Its shape.", .example = "[768, 768]", .required = true})
+          .key("dtype", value::one_of(stored_dtypes), &FrozenParameter::dtype,
+               {.meaning = "How it is stored.", .always_written = true})
+          .key("layer", value::whole(0, std::numeric_limits<int>::max()), &FrozenParameter::layer,
+               {.meaning = "The layer, by its index in `layers`, whose passes take it.",
+                .always_written = true});
+  return map;
+}
+
 const Map<BufferGroup>& buffers_map() {
   static const auto map =
       Map<BufferGroup>("described_buffers",
@@ -499,6 +519,24 @@ void check_parameters(const WorkloadDescription& description, const YamlMap& map
   }
 }
 
+/// The layers of frozen parameters, and that they are no more than memory holds.
+void check_frozen(const WorkloadDescription& description, const YamlMap& map) {
+  double elements = 0;
+  for (std::size_t p = 0; p < description.frozen_parameters.size(); ++p) {
+    const FrozenParameter& parameter = description.frozen_parameters[p];
+    double own = 1;
+    for (const std::int64_t extent : parameter.shape) own *= static_cast<double>(extent);
+    elements += own;
+    const auto place = [&] { return YamlMap(entry(map, "frozen_parameters", p)); };
+    if (elements > most_parameters)
+      place().at("shape").fail(fmt::format(
+          "up to here there are {:.3g} elements: more than any memory holds", elements));
+    if (static_cast<std::size_t>(parameter.layer) >= description.layers.size())
+      place().at("layer").fail(fmt::format("there is no layer {}: there are {}, counted from 0",
+                                           parameter.layer, description.layers.size()));
+  }
+}
+
 /// Every used parameter once.
 void check_arrival(const WorkloadDescription& description, const YamlMap& map) {
   const auto arrival = map.find("arrival");
@@ -555,6 +593,7 @@ void finish_description(WorkloadDescription& description, const YamlMap& map) {
   check_layers(description, map);
   check_parameters(description, map);
   check_collectives(description, map);
+  check_frozen(description, map);
   check_arrival(description, map);
 }
 
@@ -658,6 +697,13 @@ Map<WorkloadDescription> make_map() {
                        "tensors that modules hold as plain attributes, by type.",
             .otherwise = "there is nothing",
             .example = "[{tensors: 190, bytes: 1594613760}]"})
+      .key("frozen_parameters",
+           value::list_of(value::mapping(&frozen_parameter_map), "a list of parameters"),
+           &D::frozen_parameters,
+           {.meaning = "The parameters among `frozen` one by one: strategy fsdp shards and gathers "
+                       "them with those that are trained.",
+            .otherwise = "they are not known, and not sharded",
+            .example = "[{name: embed.weight, shape: [768, 64], dtype: bf16, layer: 0}]"})
       .key("inputs", value::whole<std::int64_t>(0, most_bytes), &D::inputs,
            {.meaning = "Bytes of the batch on the device.", .unset = "0", .example = "57802752"})
       .key("collectives",

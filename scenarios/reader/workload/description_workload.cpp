@@ -302,6 +302,7 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
   workload.buffers = description.buffers;
   workload.arrival = description.arrival;
   for (const BufferGroup& group : description.frozen) workload.frozen += group.size;
+  workload.frozen_parameters = description.frozen_parameters;
   workload.inputs = Bytes{description.inputs};
   workload.tells_recomputed = description.marks_recomputed;
   const bool in_fp32 = std::any_of(

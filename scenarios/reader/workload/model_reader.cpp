@@ -418,6 +418,16 @@ Map<ModelDraft> make_map(FamilyName family) {
       add_transformer(map, false);
       break;
     case FamilyName::gpt2:
+      add_transformer(map, true);
+      map.key("activation",
+              value::one_of(all_activations,
+                            {"Hugging Face's, of several kernels",
+                             "torch.nn.GELU, of one kernel, as nanoGPT and MPT have it"}),
+              in(&ModelDraft::transformer, &TransformerShape::activation),
+              {.meaning = "What is between the two layers of the feed-forward network. Autograd "
+                          "keeps four results of gelu_new, and one tensor of gelu.",
+               .elsewhere = {{"activation_function", "Hugging Face's", "-", "gelu_new or gelu"}}});
+      break;
     case FamilyName::bert:
       add_transformer(map, true);
       break;
@@ -555,7 +565,11 @@ ModelDescription read_model(const std::vector<Entry>& entries) {
   ModelDraft draft;
   const FamilyName family = family_among(entries);
   map_of(family).read(layers_of(entries), draft);
-  return {architecture_of(draft), source_of(entries), std::string(code_of(family))};
+  const bool is_fused = family == FamilyName::gpt2 &&
+                        draft.transformer.activation == TransformerShape::Activation::gelu;
+  const std::string_view code =
+      is_fused ? "Hugging Face's code (fused attention, fused GELU, no dropout)" : code_of(family);
+  return {architecture_of(draft), source_of(entries), std::string(code)};
 }
 
 }  // namespace ddpsim

@@ -8,8 +8,11 @@
 #include "model/kernel/operation_table.hpp"
 #include "model/kernel/price_by_class.hpp"
 #include "model/parallel/memory/peak_memory.hpp"
+#include "model/parallel/user_hook.hpp"
+#include "model/workload/freeze.hpp"
 #include "scenarios/reader/catalogue/catalogue.hpp"
 #include "scenarios/reader/format/map.hpp"
+#include "scenarios/reader/text/nearest.hpp"
 #include "scenarios/reader/workload/description_reader.hpp"
 #include "scenarios/reader/workload/model_reader.hpp"
 #include "scenarios/reader/workload/profile_reader.hpp"
@@ -26,6 +29,7 @@ struct WorkloadDraft {
   std::optional<Optimizer> optimizer;
   std::optional<Duration> optimizer_time;
   std::optional<bool> clip_gradients;
+  std::vector<Yaml> frozen;  ///< names of parameters
   MeasuredTimes times;
 };
 
@@ -76,12 +80,18 @@ Value<int> checkpoints_value() {
   const auto number = value::whole(2, 10'000);
   return {value::either({number.type,
                          {value::word("none", "autograd keeps what it needs"),
-                          value::word("full", "every block is a checkpoint")}}),
+                          value::word("full", "every block is a checkpoint"),
+                          value::word("selective",
+                                      "every block is one that keeps attention's "
+                                      "result and that of every second product with "
+                                      "a weight, as torchtitan's option op")}}),
           [read = number.read](const Yaml& given) {
             if (given.is_word("none")) return 0;
             if (given.is_word("full")) return 1;
+            if (given.is_word("selective")) return selective_checkpoints;
             if (!given.is_scalar() || !parse_integer(given.scalar()))
-              given.fail("expected none, full, or a number such as 2, for every second block");
+              given.fail(
+                  "expected none, full, selective, or a number such as 2, for every second block");
             return static_cast<int>(read(given));
           },
           {}};
@@ -144,16 +154,28 @@ void add_size(Map<WorkloadDraft>& map) {
       .key("activation_checkpointing", checkpoints_value(), size(&WorkloadSize::checkpointed),
            {.meaning = "Which blocks of a transformer of the catalogue keep their input alone and "
                        "run forward again in the backward pass: none, all of them (full), or every "
-                       "so many-th. A workload description has its checkpoints in it.",
+                       "so many-th; or all keep more than that (selective). A workload description "
+                       "has its checkpoints in it.",
             .unset = "none",
             .example = "full",
-            .source = "torch.utils.checkpoint; every so many-th as torchtitan's selective option",
+            .source = "torch.utils.checkpoint; every so many-th and selective as torchtitan's "
+                      "selective options",
             .elsewhere = {{"gradient_checkpointing", "Hugging Face's", "-",
                            "where it is true write activation_checkpointing: full"},
                           {"recompute_granularity", "Megatron's", "-",
-                           "full is activation_checkpointing: full; selective is not modelled"},
+                           "full is activation_checkpointing: full; its selective is not modelled"},
                           {"recompute_activations", "Megatron's", "-",
                            "selective recomputation is not modelled"}}})
+      .key_read("frozen", {value::list({value::form(Form::Kind::text)})},
+                [](WorkloadDraft& draft, const Yaml& given) {
+                  draft.frozen = given.list("a list of parameters' names, with * for any text");
+                },
+                {.meaning = "The parameters of a model of the catalogue that are not trained, by "
+                            "name, with * for any text. They get no gradient and no update, and "
+                            "layers in front of all that are trained run no backward pass. A "
+                            "workload description has its frozen parameters in it.",
+                 .otherwise = "all are trained",
+                 .example = "[conv1.weight]"})
       .key("dtype", stored, size(&WorkloadSize::dtype),
            {.meaning = "How parameters, gradients and activations are stored.",
             .elsewhere = {{"torch_dtype", "Hugging Face's", "-"},
@@ -288,6 +310,7 @@ void refuse_other_size(const WorkloadDraft& draft, const WorkloadDescription& de
   fixed("image", false, "pictures of one size");
   fixed("channels_last", false, "the layout that its pictures have");
   fixed("activation_checkpointing", false, "the checkpoints that it has");
+  fixed("frozen", false, "the parameters that it trains");
   fixed("dtype", draft.size.dtype == description.dtype,
         fmt::format("dtype {}", name_of(description.dtype)));
   const DType described = description.compute.value_or(description.dtype);
@@ -385,6 +408,32 @@ Workload built(const std::string& name, const ModelDescription& model, const Wor
   return workload;
 }
 
+/// The network with those parameters frozen that the draft names.
+Workload with_frozen(const WorkloadDraft& draft, Workload workload) {
+  if (draft.frozen.empty()) return workload;
+  std::vector<bool> which(workload.parameters.size(), false);
+  for (const Yaml& item : draft.frozen) {
+    const std::string pattern = item.text("a parameter's name");
+    bool is_found = false;
+    std::vector<std::string> names;
+    for (std::size_t p = 0; p < which.size(); ++p) {
+      names.push_back(workload.parameters[p].name);
+      if (!matches(pattern, names.back())) continue;
+      which[p] = is_found = true;
+    }
+    const std::string guess = is_found ? "" : nearest(pattern, names);
+    if (!is_found)
+      item.fail(fmt::format("{} has no parameter named \"{}\"{}", workload.name,
+                            pattern.substr(0, 100),
+                            guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess)));
+  }
+  try {
+    return freeze(std::move(workload), which);
+  } catch (const std::invalid_argument& problem) {
+    draft.frozen.front().fail(problem.what());
+  }
+}
+
 }  // namespace
 
 const MapDescription& workload_keys() {
@@ -413,6 +462,10 @@ void read_workload(const Yaml& given, Scenario& scenario) {
     const std::optional<TokenBlocks> blocks = blocks_of(description.architecture);
     if (blocks) YamlMap::check_there({map}, "sequence", workload_map().description());
     if (const auto given_there = map.find("activation_checkpointing");
+        draft.size.checkpointed == selective_checkpoints &&
+        !can_checkpoint_selectively(description.architecture))
+      given_there->fail("selective is modelled for blocks of family llama: write full");
+    if (const auto given_there = map.find("activation_checkpointing");
         draft.size.checkpointed > 0 && !can_checkpoint(description.architecture))
       given_there->fail(
           "activation_checkpointing is modelled for blocks of the families cs336, llama, gpt2, "
@@ -426,6 +479,7 @@ void read_workload(const Yaml& given, Scenario& scenario) {
     } catch (const std::invalid_argument& problem) {
       model.fail(problem.what());
     }
+    scenario.workload = with_frozen(draft, std::move(scenario.workload));
     scenario.code = description.code;
     scenario.batch = draft.size.batch;
     if (blocks) {
@@ -471,7 +525,8 @@ Workload built_in(DType type, const Yaml& given, const std::vector<Entry>& entri
   WorkloadDraft draft;
   workload_map().read(given, draft);
   draft.size.dtype = draft.size.compute = type;
-  Workload workload = built(entries.front().name, read_model(entries), draft.size);
+  Workload workload =
+      with_frozen(draft, built(entries.front().name, read_model(entries), draft.size));
   price_by_class(workload, device);
   return workload;
 }
@@ -490,6 +545,7 @@ std::shared_ptr<const Workload> read_cast_workload(const Yaml& given, const Scen
     auto cast = std::make_shared<Workload>(built_in(type, given, entries, scenario, place));
     cast->buffers = stored.buffers;
     cast->frozen = stored.frozen;
+    cast->frozen_parameters = stored.frozen_parameters;
     cast->workspaces = stored.workspaces;
     return cast;
   }

@@ -9,7 +9,7 @@ namespace {
 
 using WholeParameters = std::vector<std::vector<float>>;  // [parameter]
 
-Training sharded(std::optional<bool> reshard, int micro_batches = 1, bool no_sync = false) {
+Training sharded(std::optional<Reshard> reshard, int micro_batches = 1, bool no_sync = false) {
   Training training;
   training.strategy = Strategy::fsdp;
   training.reshard_after_forward = reshard;
@@ -106,6 +106,69 @@ TEST_CASE("F55: replicas of shards end with the same mean of all ranks", "[backe
       });
       CHECK(checked == 0);
     }
+}
+
+TEST_CASE("neighbours, prefetches, kept parameters and late all-reduces end with the same mean",
+          "[backend][fsdp]") {
+  const std::string backend = GENERATE("threads", "gloo");
+  const SmallJob job(4);
+  CAPTURE(backend);
+  std::vector<Training> trainings(5, sharded(true, 3));
+  trainings[0].reshard_after_forward = Reshard::among(2);  // F30
+  trainings[1].forward_prefetch = 2;                       // F23
+  trainings[1].backward_prefetch = 2;                      // F33
+  trainings[2].reshard_after_backward = false;             // F52
+  trainings[2].no_sync = true;
+  trainings[3].replicate = 2;  // F57
+  trainings[3].requires_all_reduce = AllReduced::last;
+  trainings[4].replicate = 1;
+  trainings[4].reshard_after_forward = Reshard::among(2);
+  trainings[4].reshard_after_backward = false;
+  for (std::size_t i = 0; i < trainings.size(); ++i) {
+    CAPTURE(i);
+    Training none = trainings[i];
+    none.strategy = Strategy::none;
+    const program::Job step = job.step(trainings[i]);
+    const int checked = run_job(job_of(4, backend), [&](Backend& rank) {
+      rank.load(job.workload, job.optimizer);
+      const GradientReference reference = reference_of(rank, job, job.step(none), 3);
+      rank.run(without_updates(step));
+      ExpectedGradients expected;
+      expected.in_parts = &step;
+      const GradientCheck check = check_gradients(rank, job.workload, reference, expected);
+      return !check.identical ? 5 : check.good() ? 0 : 6;
+    });
+    CHECK(checked == 0);
+  }
+}
+
+TEST_CASE("frozen parameters are gathered beside those that end with the mean", "[backend][fsdp]") {
+  SmallJob job(3);
+  job.workload.frozen_parameters = {{"0.frozen", {7, 5}, DType::fp32, 0},
+                                    {"outside", {4}, DType::fp32, 0}};
+  job.workload.frozen = Bytes{4 * (35 + 4)};
+  const program::Job step = job.step(sharded(true));
+  Training none = sharded(true);
+  none.strategy = Strategy::none;
+  const int checked = run_job(job_of(3), [&](Backend& rank) {
+    rank.load(job.workload, job.optimizer);
+    const GradientReference reference = reference_of(rank, job, job.step(none), 1);
+    rank.run(without_updates(step));
+    ExpectedGradients expected;
+    expected.in_parts = &step;
+    return check_gradients(rank, job.workload, reference, expected).good() ? 0 : 6;
+  });
+  CHECK(checked == 0);
+}
+
+TEST_CASE("what neighbours keep and gather again is what parts were", "[backend][fsdp]") {
+  SmallJob job(4);
+  job.optimizer = Optimizer::sgd;
+  const WholeParameters whole = whole_parameters_after(job, sharded(true), 3);
+  Training training = sharded(Reshard::among(2));
+  CHECK((whole_parameters_after(job, training, 3) == whole));
+  training.forward_prefetch = training.backward_prefetch = 2;
+  CHECK((whole_parameters_after(job, training, 3) == whole));
 }
 
 TEST_CASE("F5: updated parts are, put together, what flat makes of the parameters",

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "model/parallel/check_for_ranks.hpp"
 #include "model/parallel/memory/peak_memory.hpp"
@@ -26,6 +27,10 @@ Training random_sharding(drawn::Draw& draw) {
   Training training;
   training.strategy = Strategy::fsdp;
   if (draw.one_in(2)) training.reshard_after_forward = draw.one_in(2);
+  if (draw.one_in(4)) training.forward_prefetch = draw.between(1, 3);
+  if (draw.one_in(4)) training.backward_prefetch = draw.between(1, 3);
+  training.reshard_after_backward = !draw.one_in(4);
+  if (draw.one_in(3)) training.requires_all_reduce = AllReduced::last;
   training.reduce_scatter_max_input_buffers = draw.between(1, 3);
   training.separate_reduce_scatter_group = draw.one_in(3);
   if (draw.one_in(4)) training.cuda_device_max_connections = 1;
@@ -99,6 +104,12 @@ TEST_CASE("in a sharded step all that is read was written, and lives", "[model][
         training.replicate = draw.between(1, ranks);
       while (ranks % training.replicate != 0 || (ranks > 1 && training.replicate == ranks));
     const int shards = ranks / training.replicate;
+    if (draw.one_in(3))
+      for (const int some : {2, 3, 4})
+        if (some <= shards && shards % some == 0)
+          training.reshard_after_forward = Reshard::among(some);
+    const bool has_neighbours =
+        training.reshard_after_forward && training.reshard_after_forward->ranks > 0;
     CAPTURE(round, ranks, training.replicate, works.device.synchronous);
     program::Job job;
     try {
@@ -137,16 +148,80 @@ TEST_CASE("in a sharded step all that is read was written, and lives", "[model][
         const bool sends = is_synced && reduced != Bytes{};
         CHECK(of(reductions).times == (sends ? 1 : 0));
         if (sends) CHECK(of(reductions).payload == reduced);
-        CHECK(of(averages).times == (sends && training.replicate > 1 ? 1 : 0));
-        if (sends && training.replicate > 1)
-          CHECK(of(averages).payload == Bytes{reduced.count / shards});
-        const int most = training.reshard_after_forward == false ? 1 : 2;
-        CHECK(of(gathers).times >= 1);
+        const bool is_averaged =
+            sends && training.replicate > 1 &&
+            (!training.sums_before_all_reduce() || m + 1 == training.micro_batches);
+        CHECK(of(averages).times == (is_averaged ? 1 : 0));
+        if (is_averaged) CHECK(of(averages).payload == Bytes{reduced.count / shards});
+        // What is prefetched and not waited for comes once more.
+        const bool prefetches = training.forward_prefetch + training.backward_prefetch > 0;
+        const int most = (training.reshard_after_forward == false ? 1 : 2) + (prefetches ? 1 : 0);
+        CHECK(of(gathers).times >= (m == 0 || training.reshard_after_backward ? 1 : 0));
         CHECK(of(gathers).times <= most);
-        CHECK(of(gathers).payload == of(gathers).times * part);
+        CHECK(of(gathers).payload >= of(gathers).times * part);
+        if (!has_neighbours) CHECK(of(gathers).payload == of(gathers).times * part);
       }
   }
   CHECK(whole > 100);
+}
+
+TEST_CASE("whatever units say, and with frozen parameters, all that is read was written",
+          "[model][fsdp]") {
+  drawn::Draw draw(39);
+  int whole = 0;
+  for (int round = 0; round < 300; ++round) {
+    Workload workload = drawn::random_workload(draw);
+    Cluster cluster = drawn::random_cluster(draw);
+    cluster.through_host.reset();
+    const int layers = static_cast<int>(workload.layers.size());
+    for (int each = draw.between(0, 4); each > 0; --each)
+      workload.frozen_parameters.push_back({fmt::format("frozen.{}", each),
+                                            {draw.between(1, 40), draw.between(1, 5)},
+                                            draw.one_in(3) ? DType::bf16 : DType::fp32,
+                                            draw.between(0, layers - 1)});
+    Training training = random_sharding(draw);
+    if (draw.one_in(2)) training.mp_policy.param_dtype = DType::bf16;
+    if (training.mp_policy.param_dtype)
+      workload = with_cast(std::move(workload), *training.mp_policy.param_dtype);
+    const StepWorks works(workload, cluster, draw.any_of(all_optimizers));
+    const int ranks = works.device.ranks;
+    const auto members =
+        static_cast<std::int32_t>(workload.parameters.size() + workload.frozen_parameters.size());
+    for (std::int32_t i = 0; i < members; ++i) {
+      if (training.units.empty() || draw.one_in(2)) training.units.emplace_back();
+      if (!draw.one_in(4)) training.units.back().push_back(i);  // else the root's
+    }
+    std::erase_if(training.units, [](const auto& unit) { return unit.empty(); });
+    if (training.units.empty()) continue;
+    const auto units = static_cast<int>(training.units.size());
+    for (int u = 0; u < units; ++u) {
+      UnitSettings& own = training.unit_settings.emplace_back();
+      if (draw.one_in(2)) own.reshard_after_forward = draw.one_in(2);
+      if (draw.one_in(3) && ranks % 2 == 0) own.reshard_after_forward = Reshard::among(2);
+      own.unshard_in_backward = !draw.one_in(5);
+      while (draw.one_in(3)) own.forward_prefetch.push_back(draw.between(0, units - 1));
+      while (draw.one_in(3)) own.backward_prefetch.push_back(draw.between(0, units - 1));
+    }
+    if (!works.device.synchronous && draw.one_in(4))
+      training.offload_policy = CpuOffload{gigabytes_per_second(20), std::chrono::milliseconds{1}};
+    CAPTURE(round, ranks, works.device.synchronous);
+    program::Job job;
+    try {
+      job = build_job(works, training);
+    } catch (const std::invalid_argument& problem) {
+      const std::string why = problem.what();
+      bool is_known = false;
+      for (const char* known : {"one type", "as bytes", "with no_sync that is not modelled",
+                                "sparse", "write no_sync", "unshard_in_backward", "norm of"})
+        is_known = is_known || why.find(known) != std::string::npos;
+      CAPTURE(why);
+      REQUIRE(is_known);
+      continue;
+    }
+    REQUIRE(program::written::wrong_in(job) == "");
+    ++whole;
+  }
+  CHECK(whole > 60);
 }
 
 TEST_CASE("F55: replicas shard among neighbours and average across them", "[model][fsdp]") {
@@ -174,6 +249,185 @@ TEST_CASE("F55: replicas shard among neighbours and average across them", "[mode
   CHECK(handed[Operation::all_gather] == 1 * MiB);
   CHECK(handed[Operation::reduce_scatter] == 4 * MiB);
   CHECK(handed[Operation::all_reduce] == 1 * MiB);
+}
+
+TEST_CASE("F30: neighbours keep parts of whole parameters and gather among themselves",
+          "[model][fsdp]") {
+  const Bytes unit = 4 * MiB;
+  const Workload workload =
+      timed::chain(3, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, unit);
+  const StepWorks works(workload, timed::eight_gpus(), Optimizer::sgd);
+  Training training;
+  training.strategy = Strategy::fsdp;
+  training.units = {{0}, {1}, {2}};
+  training.reshard_after_forward = Reshard::among(2);
+  const program::Job job = build_job(works, training);
+  CHECK(program::written::wrong_in(job) == "");
+  const std::vector<std::vector<std::int32_t>> pairs{{0, 1}, {2, 3}, {4, 5}, {6, 7}};
+  std::vector<Bytes> forward, backward;  // what a rank hands over
+  int kept = 0;
+  for (const program::Task& task : job.programs.front().tasks) {
+    const Work& work = job.works[task.work];
+    const program::Origin& origin = job.deed_of(task).origin;
+    kept += job.labels[at(origin.label)] == "part for neighbours" ? 1 : 0;
+    const std::int16_t communicator = program::communicator_of(job.deed_of(task).action);
+    if (communicator == nobody || work.operation != Operation::all_gather) continue;
+    const bool is_of_pair = job.communicators[at(communicator)].groups == pairs;
+    CHECK(work.group == (is_of_pair ? 2 : 0));
+    (is_of_pair ? backward : forward).push_back(work.payload);
+  }
+  CHECK(forward == std::vector<Bytes>(3, Bytes{unit.count / 8}));
+  CHECK(backward == std::vector<Bytes>(3, Bytes{unit.count / 2}));
+  CHECK(kept == 3);  // a copy for each parameter
+  // A half of each stays from forward to backward, of the last one beside the whole.
+  using program::Holds;
+  const StepMemory memory = step_memory(workload, Optimizer::sgd, training, job);
+  const Bytes parts{3 * unit.count / 8};
+  CHECK(memory.most[Holds::parameter] == parts + 3 * Bytes{unit.count / 2} + unit);
+  // All eight are as all.
+  training.reshard_after_forward = Reshard::among(8);
+  const program::Job among_all = build_job(works, training);
+  training.reshard_after_forward = true;
+  CHECK(among_all.works == build_job(works, training).works);
+}
+
+TEST_CASE("units are resharded and prefetched each as it says", "[model][fsdp]") {
+  const Workload workload =
+      timed::chain(4, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, 4 * MiB);
+  const StepWorks works(workload, timed::eight_gpus(), Optimizer::sgd);
+  Training training;
+  training.strategy = Strategy::fsdp;
+  training.units = {{0}, {1}, {2}, {3}};
+  training.reshard_after_forward = true;
+  // Gathers and the kernels of passes as the host issues them: "g2" of unit 2, "F1", "B3".
+  const auto issued = [&] {
+    std::string all;
+    const program::Job job = build_job(works, training);
+    CHECK(program::written::wrong_in(job) == "");
+    for (const program::Task& task : job.programs.front().tasks) {
+      const Operation operation = job.works[task.work].operation;
+      const program::Origin& origin = job.deed_of(task).origin;
+      if (operation == Operation::all_gather) all += fmt::format(" g{}", origin.group);
+      if (operation == Operation::forward) all += fmt::format(" F{}", origin.layer);
+      if (operation == Operation::backward) all += fmt::format(" B{}", origin.layer);
+    }
+    return all;
+  };
+  CHECK(issued() == " g0 F0 g1 F1 g2 F2 g3 F3 g3 g2 B3 g1 B2 g0 B1 B0");
+  training.forward_prefetch = 1;  // F23: the same order, before the kernels
+  CHECK(issued() == " g0 g1 F0 g2 F1 g3 F2 F3 g3 g2 B3 g1 B2 g0 B1 B0");
+  training.forward_prefetch = 0;
+  training.backward_prefetch = 2;
+  CHECK(issued() == " g0 F0 g1 F1 g2 F2 g3 F3 g3 g2 g1 B3 g0 B2 B1 B0");
+  training.backward_prefetch = 0;
+  training.unit_settings.resize(4);
+  training.unit_settings[1].reshard_after_forward = false;
+  training.unit_settings[3].backward_prefetch = {0};
+  training.unit_settings[0].forward_prefetch = {2, 3};
+  CHECK(issued() == " g0 g2 g3 F0 g1 F1 F2 F3 g3 g0 B3 g2 B2 B1 B0");
+}
+
+TEST_CASE("F67: with offload parts and gradients cross to the device and back", "[model][fsdp]") {
+  const Bytes unit = 4 * MiB;
+  const Workload workload =
+      timed::chain(3, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, unit);
+  const StepWorks works(workload, timed::eight_gpus(), Optimizer::adamw);
+  Training training;
+  training.strategy = Strategy::fsdp;
+  training.units = {{0}, {1}, {2}};
+  training.reshard_after_forward = true;
+  training.offload_policy = CpuOffload{gigabytes_per_second(10), std::chrono::milliseconds{7}};
+  const program::Job job = build_job(works, training);
+  CHECK(program::written::wrong_in(job) == "");
+  std::map<Operation, int> times;
+  for (const program::Task& task : job.programs.front().tasks) {
+    const Work& work = job.works[task.work];
+    ++times[work.operation];
+    if (work.operation == Operation::outside) CHECK(work.host == std::chrono::milliseconds{7});
+    if (!std::holds_alternative<program::Move>(job.deed_of(task).action)) continue;
+    CHECK(work.payload == Bytes{unit.count / 8});
+    CHECK(work.known_time == Bytes{unit.count / 8} / gigabytes_per_second(10));
+    const bool comes = work.operation == Operation::copy_to_device;
+    CHECK(job.streams[task.stream].name == (comes ? "copy in" : "scatter"));
+  }
+  CHECK(times[Operation::copy_to_device] == 6);  // before each gather
+  CHECK(times[Operation::copy_to_host] == 3);    // behind each reduce-scatter
+  CHECK(times[Operation::optimizer] == 0);
+  CHECK(times[Operation::outside] == 1);  // the host's update
+  // The device holds no part for long, and nothing of the optimizer.
+  using program::Holds;
+  const StepMemory memory = step_memory(workload, Optimizer::adamw, training, job);
+  CHECK(memory.most[Holds::optimizer] == Bytes{});
+  CHECK(memory.most[Holds::parameter] == unit);
+  training.micro_batches = 2;
+  CHECK_THROWS_WITH(build_job(works, training), Catch::Contains("write no_sync: true"));
+}
+
+TEST_CASE("frozen parameters are gathered, and nothing of them is reduced", "[model][fsdp]") {
+  const Bytes unit = 4 * MiB;
+  Workload workload =
+      timed::chain(3, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, unit);
+  // One beside each trained parameter, and one alone in a unit of the first layer.
+  for (int layer = 0; layer < 3; ++layer)
+    workload.frozen_parameters.push_back(
+        {fmt::format("frozen.{}", layer), {unit.count / 4}, DType::fp32, layer});
+  workload.frozen = 3 * unit;
+  const StepWorks works(workload, timed::eight_gpus(), Optimizer::sgd);
+  Training training;
+  training.strategy = Strategy::fsdp;
+  training.reshard_after_forward = true;
+  const auto gathered_and_reduced = [&] {
+    const program::Job job = build_job(works, training);
+    CHECK(program::written::wrong_in(job) == "");
+    std::map<std::int32_t, std::vector<Bytes>> all;  // by unit
+    for (const program::Task& task : job.programs.front().tasks) {
+      const Work& work = job.works[task.work];
+      if (work.operation == Operation::all_gather || work.operation == Operation::reduce_scatter)
+        all[job.deed_of(task).origin.group].push_back(work.payload);
+    }
+    return all;
+  };
+  training.units = {{0, 3}, {1, 4}, {2, 5}};
+  const Bytes both{2 * unit.count / 8};
+  for (const auto& [number, sent] : gathered_and_reduced())
+    CHECK(sent == std::vector<Bytes>{both, both, unit});
+  using program::Holds;
+  const StepMemory memory =
+      step_memory(workload, Optimizer::sgd, training, build_job(works, training));
+  CHECK(memory.most[Holds::frozen] == Bytes{3 * unit.count / 8});
+  // What comes before all that is trained has no backward pass: what is prefetched is in vain.
+  workload.parameters.erase(workload.parameters.begin());
+  for (Parameter& each : workload.parameters) CHECK(each.layer > 0);
+  const StepWorks fewer(workload, timed::eight_gpus(), Optimizer::sgd);
+  training.units = {{2}, {0, 3}, {1, 4}};
+  const program::Job job = build_job(fewer, training);
+  CHECK(program::written::wrong_in(job) == "");
+  CHECK(job.groups[0].parameters.empty());
+  CHECK(sent(job, Operation::all_gather)[{0, 0}].times == 2);
+  CHECK(sent(job, Operation::reduce_scatter).size() == 2);
+}
+
+TEST_CASE("hooks on a layer's output run, and those on gradients never fire", "[model][fsdp]") {
+  const Workload workload =
+      timed::chain(2, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, 4 * MiB);
+  const StepWorks works(workload, timed::eight_gpus(), Optimizer::sgd);
+  Training training;
+  training.strategy = Strategy::fsdp;
+  UserHook& hook = training.hooks.emplace_back();
+  hook.kind = UserHookKind::chunks;
+  hook.chunks.count = hook.chunks.threads = 2;
+  hook.layers = {1};
+  hook.outputs = {1 * MiB};
+  const program::Job job = build_job(works, training);
+  CHECK(program::written::wrong_in(job) == "");
+  int times = 0;
+  for (const program::Task& task : job.programs.front().tasks)
+    times += std::holds_alternative<program::Chunked>(job.deed_of(task).action) ? 1 : 0;
+  CHECK(times == 1);
+  hook = {};
+  hook.kind = UserHookKind::scale;
+  hook.groups = {{0}};
+  CHECK_THROWS_WITH(build_job(works, training), Catch::Contains("no such hook ever fires"));
 }
 
 TEST_CASE("F44: clipping reduces one number among the ranks that share", "[model][fsdp]") {

@@ -112,3 +112,37 @@ TEST_CASE("networks without such blocks have no checkpoints", "[model][checkpoin
   CHECK_THROWS_WITH(build_workload("net", MlpShape{{8, 8}}, size),
                     Catch::Contains("no blocks that are modelled as activation checkpoints"));
 }
+
+TEST_CASE("selective checkpoints keep attention's result and every second product's",
+          "[model][checkpoints]") {
+  WorkloadSize size;
+  size.batch = 2;
+  size.sequence = 64;
+  size.dtype = size.compute = DType::bf16;
+  // Width 128, 256 between, 4 heads of which 2 have keys and values.
+  const TransformerShape shape{Family::llama, 2, 128, 256, 4, 2, 1000, 0};
+  const Workload plain = build_workload("net", shape, size);
+  size.checkpointed = selective_checkpoints;
+  const Workload selective = build_workload("net", shape, size);
+  const std::int64_t tokens = 128;
+  for (std::size_t l = 0; l < plain.layers.size(); ++l) {
+    const Layer &before = plain.layers[l], &layer = selective.layers[l];
+    CAPTURE(layer.name);
+    CHECK(layer.forward.size() == before.forward.size());
+    if (!layer.name.starts_with("model.layers.")) {
+      CHECK(layer.backward.size() == before.backward.size());
+      continue;
+    }
+    // The input, what queries (128), values (64), the gate (256) and the last product (128) are,
+    // and attention's result with a number in fp32 for each of 4 heads.
+    REQUIRE(layer.memory.size() == 1);
+    CHECK(layer.memory.front().kept ==
+          Bytes{tokens * (2 * (128 + 128 + 64 + 256 + 128 + 128) + 4 * 4)});
+    // Keys, the projection behind attention, and up are multiplied again.
+    CHECK(flops(layer.backward) - flops(before.backward) ==
+          2.0 * static_cast<double>(tokens) * 128 * (64 + 128 + 256));
+  }
+  CHECK_THROWS_WITH(
+      build_workload("net", TransformerShape{Family::gpt2, 2, 128, 256, 4, 0, 1000, 64}, size),
+      Catch::Contains("selective"));
+}

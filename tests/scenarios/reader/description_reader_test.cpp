@@ -172,11 +172,16 @@ TEST_CASE("what is alive at most, what is frozen and the batch are read",
            "forward_peak: 5000, backward_peak: 6000, backward_peak_in_fp32: 7000}"),
       "arrival:",
       "frozen: [{tensors: 190, bytes: 1594613760}, {tensors: 1, bytes: 8}]\ninputs: 65600\n"
+      "frozen_parameters: [{name: x.weight, shape: [2, 3], dtype: bf16, layer: 1}]\n"
       "collectives: [{op: all_gather, pass: forward, module: norm, bytes: 516, count: 20}]\n"
       "arrival:");
   const Scenario scenario = scenario_of(scratch, peaks);
   CHECK(scenario.workload.frozen == Bytes{1594613760 + 8});
   CHECK(scenario.workload.inputs == Bytes{65600});
+  REQUIRE(scenario.workload.frozen_parameters.size() == 1);
+  CHECK(scenario.workload.frozen_parameters[0].name == "x.weight");
+  CHECK(scenario.workload.frozen_parameters[0].size() == Bytes{12});
+  CHECK(scenario.workload.frozen_parameters[0].layer == 1);
   CHECK(scenario.workload.workspaces == Bytes{64 << 20});
   CHECK(scenario.workload.layers[0].memory[0].forward_peak == Bytes{5000});
   CHECK(scenario.workload.layers[0].memory[0].backward_peak == Bytes{6000});

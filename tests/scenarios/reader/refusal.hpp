@@ -27,8 +27,8 @@ inline const std::string good_scenario =
 inline const std::string known_in_scenario =
     "; known: name, cluster, workload, training, compare, measured";
 inline const std::string known_in_workload =
-    "; known: model, batch, sequence, image, channels_last, activation_checkpointing, dtype, "
-    "compute, optimizer, clip_gradients, times";
+    "; known: model, batch, sequence, image, channels_last, activation_checkpointing, frozen, "
+    "dtype, compute, optimizer, clip_gradients, times";
 
 /// The good scenario with `text` (one line or several) in place of line `number`.
 inline std::string spoiled(int number, const std::string& text) {

@@ -63,6 +63,34 @@ TEST_CASE("units that no call of fully_shard makes are refused where they stand"
   CHECK_THAT(blocks.refused("[]"), holds("expected at least one module"));
 }
 
+TEST_CASE("a unit may have settings of its own", "[scenarios][units]") {
+  const Blocks blocks;
+  const auto settings = [&](const std::string& units) {
+    return read_scenario(blocks.scratch.write("s.yaml", Blocks::text(units)))
+        .training.unit_settings;
+  };
+  CHECK(settings("[\"h.*\", {modules: norm+head}]").empty());
+  const auto some = settings(
+      "[embed, {modules: \"h.*\", reshard_after_forward: false},"
+      " {modules: norm+head, reshard_after_forward: 2, backward_prefetch: [h.1, embed]}]");
+  REQUIRE(some.size() == 4);
+  CHECK(some[0] == UnitSettings{});
+  CHECK(some[1].reshard_after_forward == false);
+  CHECK(some[2] == some[1]);
+  CHECK(some[3].reshard_after_forward == Reshard::among(2));
+  CHECK(some[3].backward_prefetch == std::vector<std::int32_t>{2, 0});
+  CHECK(settings("[{modules: embed, unshard_in_backward: false, forward_prefetch: [\"h.*\"]},"
+                 " \"h.*\"]")[0]
+            .forward_prefetch == std::vector<std::int32_t>{1, 2});
+  const auto holds = [](const char* text) { return Catch::Matchers::Contains(text); };
+  CHECK_THAT(blocks.refused("[{reshard_after_forward: true}]"), holds("missing key \"modules\""));
+  CHECK_THAT(blocks.refused("[{modules: h.0, forward_prefetch: [norm]}]"),
+             holds("s.yaml:5:45: training.units.forward_prefetch: no unit is made of \"norm\""));
+  CHECK_THAT(blocks.refused("[{modules: h.0, reshard_after_forward: 1}]"), holds("write false"));
+  CHECK_THAT(blocks.refused("[{modules: h.0, reshard_after_forward: 3}]"),
+             holds("expected a divisor of 2"));
+}
+
 TEST_CASE("many stars take no longer than a few", "[scenarios][units]") {
   const Blocks blocks;
   const auto begin = std::chrono::steady_clock::now();

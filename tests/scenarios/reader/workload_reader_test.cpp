@@ -54,7 +54,10 @@ TEST_CASE("blocks are checkpoints: none, all, or every so many-th",
   CHECK_THAT(refusal(scratch, spoiled(2, "  model: resnet18\n  activation_checkpointing: full")),
              Catch::StartsWith("s.yaml:3:29: workload.activation_checkpointing: "
                                "activation_checkpointing is modelled for blocks of the families"));
-  for (const char* value : {"1", "0", "selective", "true", "[full]"})
+  CHECK_THAT(
+      refusal(scratch, spoiled(2, small_transformer + "\n  activation_checkpointing: selective")),
+      Catch::Contains("selective is modelled for blocks of family llama: write full"));
+  for (const char* value : {"1", "0", "some", "true", "[full]"})
     CHECK_THAT(
         refusal(scratch, spoiled(2, small_transformer + "\n  activation_checkpointing: " + value)),
         Catch::StartsWith("s.yaml:4:29: workload.activation_checkpointing: expected"));
@@ -122,6 +125,24 @@ TEST_CASE(
         "s.yaml:4:10: workload.image: expected a whole number from 32 to 16384, got \"16\"");
 }
 
+TEST_CASE("frozen parameters are named", "[scenarios][workload_reader]") {
+  const Scratch scratch;
+  const auto read = [&](const std::string& names) {
+    return read_scenario(
+               scratch.write("s.yaml", spoiled(2, small_transformer + "\n  frozen: " + names)))
+        .workload;
+  };
+  const Workload all = read("[]"), some = read("[\"*wpe*\", transformer.h.0.ln_1.bias]");
+  CHECK(all.frozen_parameters.empty());
+  REQUIRE(some.frozen_parameters.size() == 2);
+  CHECK(some.frozen_parameters[0].name == "transformer.wpe.weight");
+  CHECK(some.parameters.size() + 2 == all.parameters.size());
+  CHECK_THAT(refusal(scratch, spoiled(2, small_transformer + "\n  frozen: [wpe]")),
+             Catch::Contains("has no parameter named \"wpe\""));
+  CHECK_THAT(refusal(scratch, spoiled(2, small_transformer + "\n  frozen: [\"*\"]")),
+             Catch::Contains("nothing is trained"));
+}
+
 TEST_CASE("a model that cannot be is refused at the key that says so",
           "[scenarios][workload_reader]") {
   const Scratch scratch;
@@ -137,7 +158,7 @@ TEST_CASE("a model that cannot be is refused at the key that says so",
         "s.yaml:2:10: workload.model: missing key \"family\"");
   CHECK(refusal_at(scratch, 2, "  model: {base: gpt2, layer: 2}\n  sequence: 8") ==
         "s.yaml:2:23: workload.model.layer: unknown key; did you mean \"layers\"?; known: family, "
-        "base, source, layers, d_model, d_ff, heads, kv_heads, vocabulary, positions");
+        "base, source, layers, d_model, d_ff, heads, kv_heads, vocabulary, positions, activation");
   CHECK_THAT(refusal_at(scratch, 2, "  model: {family: resnet, blocks: [1, 2], bottleneck: true}"),
              Catch::StartsWith("s.yaml:2:10: workload.model: "));
 }

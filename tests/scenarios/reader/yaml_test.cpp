@@ -36,9 +36,10 @@ TEST_CASE("an unknown key is refused where it stands, with the nearest known one
         "skip_all_reduce_unused_params, static_graph, gradient_as_bucket_view, batched_grad_copy, "
         "flattened_buckets, copied_buckets, wait_for_all, average, flat_views, "
         "broadcast_buffers, comm_hook, hooks, join, delay_all_reduce, phase, iteration, units, "
-        "reshard_after_forward, replicate, reduce_scatter_max_input_buffers, "
-        "separate_reduce_scatter_group, cuda_device_max_connections, mp_policy, zero1, zero2, "
-        "zero3");
+        "reshard_after_forward, reshard_after_backward, forward_prefetch, backward_prefetch, "
+        "replicate, requires_all_reduce, reduce_scatter_max_input_buffers, "
+        "separate_reduce_scatter_group, cuda_device_max_connections, mp_policy, offload_policy, "
+        "zero1, zero2, zero3");
   CHECK(refusal_at(scratch, 12, "zebra_crossing: 1") ==
         "s.yaml:12:1: zebra_crossing: unknown key" + known_in_scenario);
   // In flow style: "cluster: {dev..." puts the key in column 11.

@@ -75,6 +75,17 @@ TEST_CASE("steps of fully_shard take what counting them by hand gives", "[sim][f
   apart.separate_reduce_scatter_group = true;
   two = apart;
   two.reduce_scatter_max_input_buffers = 2;
+  Training last_kept = usual;
+  last_kept.unit_settings.resize(4);
+  last_kept.unit_settings[3].reshard_after_forward = false;
+  CHECK(pass_ends(computes, last_kept) == PassEnds{44ms, 128ms});
+  CHECK(pass_ends(sends, last_kept) == PassEnds{46ms, 120ms});
+  CHECK(pass_ends(copies, last_kept) == PassEnds{49ms, 140ms});
+  // F23: with a host that takes no time, issuing gathers before kernels changes nothing.
+  Training ahead = usual;
+  ahead.forward_prefetch = 1;
+  CHECK(pass_ends(computes, ahead) == PassEnds{44ms, 128ms});
+  CHECK(pass_ends(sends, ahead) == PassEnds{46ms, 124ms});
   CHECK(pass_ends(computes, usual) == PassEnds{44ms, 128ms});
   CHECK(pass_ends(computes, kept) == PassEnds{44ms, 128ms});
   CHECK(pass_ends(computes, apart) == PassEnds{44ms, 128ms});

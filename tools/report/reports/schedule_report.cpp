@@ -71,6 +71,13 @@ Table hooks_table(const Scenario& scenario, const std::vector<HookFiring>& hooks
   return table;
 }
 
+/// Of a unit whose parameters are all frozen: its name.
+std::string first_and_last(const Scenario& scenario, const program::ParameterGroup& bucket) {
+  if (bucket.parameters.empty()) return bucket.name;
+  return parameter_of(scenario, bucket.parameters.front()).name + " .. " +
+         parameter_of(scenario, bucket.parameters.back()).name;
+}
+
 }  // namespace
 
 Table buckets_table(const Scenario& scenario, const Step& step) {
@@ -88,9 +95,7 @@ Table buckets_table(const Scenario& scenario, const Step& step) {
     const program::ParameterGroup& bucket = buckets[b];
     const BucketTimes& at = step.metrics.buckets[b];
     table.add({b, bucket.size.count, bucket.size.count, bucket.parameters.size(), in_ms(at.ready),
-               in_ms(at.start), in_ms(at.end), in_ms(at.exposed),
-               parameter_of(scenario, bucket.parameters.front()).name + " .. " +
-                   parameter_of(scenario, bucket.parameters.back()).name,
+               in_ms(at.start), in_ms(at.end), in_ms(at.exposed), first_and_last(scenario, bucket),
                choice_text(at.choice)});
   }
   return table;
