@@ -557,7 +557,10 @@ void add_shards(Map<TrainingDraft>& map) {
                       "github.com/verl-project/verl-omni/issues/421"})
       .key("mp_policy", value::mapping(&mixed_precision_map), &TrainingDraft::mp_policy,
            {.meaning = "Strategy fsdp: mixed precision by fully_shard's own casts, in place of "
-                       "autocast's. Other strategies keep `workload.compute`.",
+                       "autocast's. Of zero1 to zero3 under variants deepspeed and megatron it "
+                       "says `param_dtype`: parameters and passes are in that type, masters of a "
+                       "rank's part in `workload.dtype`. Other strategies keep "
+                       "`workload.compute`.",
             .otherwise = "gathers and reduce-scatters are in `workload.dtype`",
             .example = "{param_dtype: bf16, reduce_dtype: fp32}",
             .source = "torch.distributed.fsdp.MixedPrecisionPolicy (rules F12, F36, F45, F49)"})
