@@ -146,7 +146,8 @@ std::vector<Sharding> combinations(const Scenario& scenario) {
   std::vector<Sharding> all;
   for (const Wrapping& wrapping : wrappings)
     for (const int replicate : replicas_of(scenario))
-      for (const auto& reshard : {std::optional<bool>(), std::optional(true), std::optional(false)})
+      for (const auto& reshard :
+           {std::optional<Reshard>(), std::optional(Reshard(true)), std::optional(Reshard(false))})
         for (const int inputs : held)
           for (const bool separate : groups) {
             Sharding& made = all.emplace_back();

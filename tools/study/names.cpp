@@ -76,6 +76,12 @@ std::string enumerated(const std::vector<std::string>& names) {
   return fmt::format("{} and {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
 }
 
+std::string reshard_text(const std::optional<Reshard>& reshard) {
+  if (!reshard) return "auto";
+  if (reshard->frees && reshard->ranks > 0) return fmt::format("{}", reshard->ranks);
+  return reshard->frees ? "true" : "false";
+}
+
 bool has_one_cap(const Training& training) {
   return training.strategy == Strategy::bucketed && training.buckets.empty() &&
          training.bucket_caps.empty() && training.parameter_groups == 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct NamedStep {
   std::string name;
   const Step* step = nullptr;
 };
+
+/// "auto", "true", "false" or a number: as a scenario has reshard_after_forward.
+std::string reshard_text(const std::optional<Reshard>& reshard);
 
 /// Is a cap what makes the buckets, rather than a list of caps, groups, or the buckets themselves?
 bool has_one_cap(const Training& training);

@@ -11,6 +11,7 @@
 
 #include "model/base/index.hpp"
 #include "model/parallel/policy/fsdp_units.hpp"
+#include "tools/study/names.hpp"
 
 namespace ddpsim {
 namespace {
@@ -266,10 +267,44 @@ std::vector<std::string> arguments_of(const Scenario& scenario) {
         scenario.cluster.ranks() / training.replicate));
   if (!(training.mp_policy == MixedPrecision{}))
     lines.push_back(fmt::format("mp_policy={},", policy_of(training.mp_policy)));
-  if (training.reshard_after_forward)
-    lines.push_back(fmt::format("reshard_after_forward={},",
-                                *training.reshard_after_forward ? "True" : "False"));
+  if (training.offload_policy) lines.emplace_back("offload_policy=CPUOffloadPolicy(),");
+  if (const auto& reshard = training.reshard_after_forward)
+    lines.push_back(fmt::format("reshard_after_forward={},", reshard->ranks > 0 && reshard->frees
+                                                                 ? reshard_text(reshard)
+                                                             : reshard->frees ? "True"
+                                                                              : "False"));
   return lines;
+}
+
+/// Explicit prefetch, in both directions.
+std::string prefetch_code(const Training& training, const std::vector<UnitModules>& units) {
+  if (units.empty() || training.forward_prefetch + training.backward_prefetch == 0) return "";
+  std::string text = fmt::format(
+      "units = [model.get_submodule(names[0]) for names in {}]\n"
+      "for i, unit in enumerate(units):\n",
+      expression_of(units));
+  if (training.forward_prefetch > 0)
+    text += fmt::format("    unit.set_modules_to_forward_prefetch(units[i + 1:i + 1 + {}])\n",
+                        training.forward_prefetch);
+  if (training.backward_prefetch > 0)
+    text +=
+        fmt::format("    unit.set_modules_to_backward_prefetch(units[max(0, i - {}):i][::-1])\n",
+                    training.backward_prefetch);
+  return text;
+}
+
+/// What a training loop says, or single units do.
+std::string left_to_say(const Training& training) {
+  std::string text;
+  if (!training.unit_settings.empty())
+    text += "# and the settings that training.units gives to single units\n";
+  if (training.micro_batches > 1 && !training.reshard_after_backward)
+    text += "# in all micro-batches but the last: model.set_reshard_after_backward(False)\n";
+  if (training.micro_batches > 1 && training.requires_all_reduce == AllReduced::last)
+    text += "# in all micro-batches but the last: model.set_requires_all_reduce(False)\n";
+  if (training.micro_batches > 1 && training.no_sync)
+    text += "# in all micro-batches but the last: model.set_requires_gradient_sync(False)\n";
+  return text;
 }
 
 }  // namespace
@@ -326,7 +361,8 @@ std::string fully_shard_code(const Scenario& scenario) {
         "checkpoint_wrapper\n";
   if (training.replicate > 1)
     text += "from torch.distributed.device_mesh import init_device_mesh\n";
-  text += fmt::format("from torch.distributed.fsdp import {}fully_shard\n\n",
+  text += fmt::format("from torch.distributed.fsdp import {}{}fully_shard\n\n",
+                      training.offload_policy ? "CPUOffloadPolicy, " : "",
                       casts ? "MixedPrecisionPolicy, " : "");
   if (!blocks.empty())
     text += fmt::format(
@@ -352,7 +388,7 @@ std::string fully_shard_code(const Scenario& scenario) {
     text += fmt::format("model.set_reduce_scatter_max_input_buffers({})\n",
                         training.reduce_scatter_max_input_buffers);
   if (training.separate_reduce_scatter_group) text += "model.set_separate_reduce_scatter_group()\n";
-  return text;
+  return text + prefetch_code(training, units) + left_to_say(training);
 }
 
 }  // namespace ddpsim

@@ -20,10 +20,6 @@
 namespace ddpsim {
 namespace {
 
-const char* reshard_word(const std::optional<bool>& reshard) {
-  return !reshard ? "auto" : *reshard ? "true" : "false";
-}
-
 std::string blocks_text(int blocks) {
   if (blocks == 0) return "the scenario's units";
   return blocks == 1 ? "each block" : fmt::format("{} blocks a unit", blocks);
@@ -40,7 +36,7 @@ std::vector<std::string> changes_of(const Sharding& sharding) {
   if (sharding.blocks != 1) texts.push_back(blocks_text(sharding.blocks));
   if (sharding.own_head) texts.emplace_back("own head");
   if (training.reshard_after_forward)
-    texts.push_back(fmt::format("reshard {}", reshard_word(training.reshard_after_forward)));
+    texts.push_back(fmt::format("reshard {}", reshard_text(training.reshard_after_forward)));
   if (training.replicate > 1) texts.push_back(fmt::format("{} replicas", training.replicate));
   if (training.reduce_scatter_max_input_buffers > 1)
     texts.push_back(inputs_text(training.reduce_scatter_max_input_buffers));
@@ -120,8 +116,9 @@ Table settings_table(const ShardTuning& tuning) {
   for (const auto& [value, count] : blocks)
     add(blocks_text(value), [&](const Sharding& each) { return each.blocks == value; });
   if (heads > 0) add("own head", [](const Sharding& each) { return each.own_head; });
-  for (const auto& reshard : {std::optional<bool>(), std::optional(true), std::optional(false)})
-    add(fmt::format("reshard {}", reshard_word(reshard)),
+  for (const auto& reshard :
+       {std::optional<Reshard>(), std::optional(Reshard(true)), std::optional(Reshard(false))})
+    add(fmt::format("reshard {}", reshard_text(reshard)),
         [&](const Sharding& each) { return each.training.reshard_after_forward == reshard; });
   for (const auto& [value, count] : inputs)
     add(inputs_text(value), [&](const Sharding& each) {
@@ -196,7 +193,7 @@ std::string sharding_keys(const Scenario& scenario, const Sharding& sharding) {
     if (is_said) keys.push_back(fmt::format("{}: {}", key, value));
   };
   add(training.reshard_after_forward || given.reshard_after_forward, "reshard_after_forward",
-      reshard_word(training.reshard_after_forward));
+      reshard_text(training.reshard_after_forward));
   add(training.replicate > 1 || given.replicate > 1, "replicate", training.replicate);
   add(training.reduce_scatter_max_input_buffers > 1 || given.reduce_scatter_max_input_buffers > 1,
       "reduce_scatter_max_input_buffers", training.reduce_scatter_max_input_buffers);
@@ -212,7 +209,7 @@ Record sharding_record(const Scenario& scenario, const Sharding& sharding) {
   record
       .add(fields::blocks_of_unit, sharding.blocks > 0 ? FieldValue(sharding.blocks) : FieldValue())
       .add(fields::own_head, sharding.own_head)
-      .add(fields::reshard_after_forward, reshard_word(training.reshard_after_forward))
+      .add(fields::reshard_after_forward, reshard_text(training.reshard_after_forward))
       .add(fields::replicate, training.replicate)
       .add(fields::reduce_scatter_max_input_buffers, training.reduce_scatter_max_input_buffers)
       .add(fields::separate_reduce_scatter_group, training.separate_reduce_scatter_group)
