@@ -184,10 +184,6 @@ void lay_out_scatter(StepBuilder& step, std::int32_t ranks, ShardedUnit& unit) {
 
 }  // namespace
 
-void check_fully_shard(const StepBuilder& step) {
-  check(fully_shard_refusal(step.works, step.training, step.writer.device));
-}
-
 std::uint8_t queue_of_scatters(const StepBuilder& step) {
   return step.training.separate_reduce_scatter_group ? 1 : 0;
 }
