@@ -91,7 +91,10 @@ Json wrapping_of(const FsdpSettings& sharding, int ranks, const std::string& cod
     policy["reduce_dtype"] = name_of(*sharding.mp_policy.reduce_dtype);
   const auto& reshard = sharding.reshard_after_forward;
   return {{"code", code},
-          {"reshard_after_forward", reshard ? Json(*reshard) : Json()},
+          {"reshard_after_forward", !reshard             ? Json()
+                                    : reshard->ranks > 0 ? Json(reshard->ranks)
+                                                         : Json(reshard->frees)},
+          {"offloads", sharding.offload_policy.has_value()},
           {"mp_policy", std::move(policy)},
           {"replicate", sharding.replicate},
           {"shard", ranks / sharding.replicate}};

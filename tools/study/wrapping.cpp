@@ -266,9 +266,12 @@ std::vector<std::string> arguments_of(const Scenario& scenario) {
         scenario.cluster.ranks() / training.replicate));
   if (!(training.mp_policy == MixedPrecision{}))
     lines.push_back(fmt::format("mp_policy={},", policy_of(training.mp_policy)));
-  if (training.reshard_after_forward)
-    lines.push_back(fmt::format("reshard_after_forward={},",
-                                *training.reshard_after_forward ? "True" : "False"));
+  if (const auto& reshard = training.reshard_after_forward)
+    lines.push_back(fmt::format("reshard_after_forward={},", reshard->ranks > 0
+                                                                 ? fmt::format("{}", reshard->ranks)
+                                                             : reshard->frees ? "True"
+                                                                              : "False"));
+  if (training.offload_policy) lines.emplace_back("offload_policy=CPUOffloadPolicy(),");
   return lines;
 }
 
@@ -326,7 +329,8 @@ std::string fully_shard_code(const Scenario& scenario) {
         "checkpoint_wrapper\n";
   if (training.replicate > 1)
     text += "from torch.distributed.device_mesh import init_device_mesh\n";
-  text += fmt::format("from torch.distributed.fsdp import {}fully_shard\n\n",
+  text += fmt::format("from torch.distributed.fsdp import {}{}fully_shard\n\n",
+                      training.offload_policy ? "CPUOffloadPolicy, " : "",
                       casts ? "MixedPrecisionPolicy, " : "");
   if (!blocks.empty())
     text += fmt::format(

@@ -20,8 +20,10 @@
 namespace ddpsim {
 namespace {
 
-const char* reshard_word(const std::optional<bool>& reshard) {
-  return !reshard ? "auto" : *reshard ? "true" : "false";
+std::string reshard_word(const std::optional<Reshard>& reshard) {
+  if (!reshard) return "auto";
+  if (reshard->ranks > 0) return fmt::format("{}", reshard->ranks);
+  return reshard->frees ? "true" : "false";
 }
 
 std::string blocks_text(int blocks) {
@@ -258,9 +260,10 @@ Page shards_page(const Scenario& scenario, const ShardTuning& tuning, const Shar
   page.add(Paragraph{sharding_verdict(tuning, options)});
   page.add(Paragraph{no_band_text({std::string(name_of(Strategy::fsdp))})});
   page.add(Verbatim{fmt::format(
-      "{} for the scenario:\n\n{}\nPython for the model, before the optimizer is made of its "
+      "{}:\n\n{}\nPython for the model, before the optimizer is made of its "
       "parameters:\n\n{}",
-      tuning.pays ? "keys" : "as it is", sharding_keys(scenario, tuning.advised_one()),
+      tuning.pays ? "keys for the scenario, beside those that it has" : "as the scenario is",
+      sharding_keys(scenario, tuning.advised_one()),
       fully_shard_code(sharded_as(scenario, tuning.advised_one())))});
   return page;
 }
