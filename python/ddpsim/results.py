@@ -121,7 +121,7 @@ class StrategyResult:
 
     def rows(self) -> list[Row]:
         """The buckets as dicts; the units where there are any."""
-        return [dict(each) for each in self.record.get('units', self.record['buckets'])]
+        return [dict(each) for each in self.record['units' if 'units' in self.record else 'buckets']]
 
 
 @dataclass(frozen=True, repr=False)
