@@ -94,6 +94,7 @@ Json wrapping_of(const FsdpSettings& sharding, int ranks, const std::string& cod
           {"reshard_after_forward", !reshard             ? Json()
                                     : reshard->ranks > 0 ? Json(reshard->ranks)
                                                          : Json(reshard->frees)},
+          {"offloads", sharding.offload_policy.has_value()},
           {"mp_policy", std::move(policy)},
           {"replicate", sharding.replicate},
           {"shard", ranks / sharding.replicate}};

@@ -48,13 +48,13 @@ std::string run_answer(const Question& question, const RunRequest& request, cons
 std::string vary_answer(const Question& question, const std::vector<std::string>& axes,
                         const std::string& best);
 std::string schedule_answer(const Question& question, bool tasks, std::optional<int> steps);
-/// With "ddp", the arguments of DistributedDataParallel, and "ddp_step_ms", the step with them; of a
-/// scenario whose strategy is fsdp with "units" and "wrapping", as of a candidate of a plan.
+/// With "ddp", the arguments of DistributedDataParallel, and "ddp_step_ms", the step with them; of
+/// a scenario whose strategy is fsdp with "units" and "wrapping", as of a candidate of a plan.
 std::string tune_answer(const Question& question, const TuneRequest& request, const Tell& tell);
 /// With "units", the names of the modules of each call of fully_shard but the root's, and
 /// "wrapping", of each candidate of the record that is one of fsdp and was simulated: "code", the
-/// Python for the model, and fully_shard's settings ("reshard_after_forward", "mp_policy",
-/// "replicate" and "shard", ranks); of the others null.
+/// Python for the model, and fully_shard's settings ("reshard_after_forward", "offloads",
+/// "mp_policy", "replicate" and "shard", ranks); of the others null.
 std::string plan_answer(const Question& question, const PlanWords& words, const Tell& tell);
 /// `calibrate_on`: as the flag takes it; "": as each file says.
 std::string score_answer(const std::vector<std::string>& files, const std::vector<Setting>& set,

@@ -15,6 +15,8 @@ def keywords(wrapping: dict[str, Any]) -> dict[str, Any]:
         found['mp_policy'] = _policy(wrapping['mp_policy'])
     if wrapping['reshard_after_forward'] is not None:
         found['reshard_after_forward'] = wrapping['reshard_after_forward']
+    if wrapping['offloads']:
+        found['offload_policy'] = _offload_policy()
     return found
 
 
@@ -26,6 +28,14 @@ def _policy(types: dict[str, str]) -> Any:
         return types
     return MixedPrecisionPolicy(**{key: getattr(torch, _TYPES[each])
                                    for key, each in types.items()})
+
+
+def _offload_policy() -> Any:
+    try:
+        from torch.distributed.fsdp import CPUOffloadPolicy
+    except ImportError:
+        return {}
+    return CPUOffloadPolicy()
 
 
 def _mesh(replicate: int, shard: int) -> Any:

@@ -40,7 +40,7 @@ def _step(result: StrategyResult, top: float, scale: float) -> list[str]:
     for unit in result.units:
         for sent in unit.collectives:
             start, end = float(sent['start_ms']), float(sent['end_ms'])
-            kind = {'all-gather': 'gather'}.get(sent['operation'], sent['operation'])
+            kind = 'gather' if sent['operation'] == 'all-gather' else str(sent['operation'])
             title = (f'{sent["operation"]} of {unit.unit}, {sent["kind"].replace("_", " ")}: '
                      f'{start:.3f} to {end:.3f} ms')
             parts.append(_bar(kind if kind in _COLOURS else 'all-reduce', start, end, below, scale,

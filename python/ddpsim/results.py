@@ -121,7 +121,8 @@ class StrategyResult:
 
     def rows(self) -> list[Row]:
         """The buckets as dicts; the units where there are any."""
-        return [dict(each) for each in self.record.get('units', self.record['buckets'])]
+        key = 'units' if 'units' in self.record else 'buckets'
+        return [dict(each) for each in self.record[key]]
 
 
 @dataclass(frozen=True, repr=False)

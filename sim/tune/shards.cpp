@@ -143,11 +143,13 @@ std::vector<Sharding> combinations(const Scenario& scenario) {
   std::vector<bool> groups{false};
   if (!scenario.cluster.device.synchronous || base.separate_reduce_scatter_group)
     groups.push_back(true);
+  std::vector<std::optional<Reshard>> reshards{std::nullopt, Reshard(true), Reshard(false)};
+  if (std::ranges::find(reshards, base.reshard_after_forward) == reshards.end())
+    reshards.push_back(base.reshard_after_forward);
   std::vector<Sharding> all;
   for (const Wrapping& wrapping : wrappings)
     for (const int replicate : replicas_of(scenario))
-      for (const auto& reshard :
-           {std::optional<Reshard>(), std::optional(Reshard(true)), std::optional(Reshard(false))})
+      for (const std::optional<Reshard>& reshard : reshards)
         for (const int inputs : held)
           for (const bool separate : groups) {
             Sharding& made = all.emplace_back();
@@ -155,6 +157,8 @@ std::vector<Sharding> combinations(const Scenario& scenario) {
             made.own_head = wrapping.own_head;
             made.training = base;
             made.training.units = wrapping.units;
+            // What single units are told is of the scenario's own units.
+            if (wrapping.units != base.units) made.training.unit_settings.clear();
             made.training.replicate = replicate;
             made.training.reshard_after_forward = reshard;
             made.training.reduce_scatter_max_input_buffers = inputs;

@@ -255,9 +255,10 @@ Page shards_page(const Scenario& scenario, const ShardTuning& tuning, const Shar
   page.add(Paragraph{sharding_verdict(tuning, options)});
   page.add(Paragraph{no_band_text({std::string(name_of(Strategy::fsdp))})});
   page.add(Verbatim{fmt::format(
-      "{} for the scenario:\n\n{}\nPython for the model, before the optimizer is made of its "
+      "{}:\n\n{}\nPython for the model, before the optimizer is made of its "
       "parameters:\n\n{}",
-      tuning.pays ? "keys" : "as it is", sharding_keys(scenario, tuning.advised_one()),
+      tuning.pays ? "keys for the scenario, beside those that it has" : "as the scenario is",
+      sharding_keys(scenario, tuning.advised_one()),
       fully_shard_code(sharded_as(scenario, tuning.advised_one())))});
   return page;
 }
