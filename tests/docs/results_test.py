@@ -134,7 +134,8 @@ ANCHORS = {'cluster': 'the-cluster', 'memory': 'memory', 'result': 'a-result',
 # Groups for what lies below a key.
 BELOW = {'why': 'why', 'steps': 'steps', 'run_ahead': 'steps', 'ddp_statistics': 'steps',
          'scaling': 'scaling', 'seeds': 'seeds', 'described': 'described',
-         'collectives': 'collectives', 'units': 'units', 'kinds': 'kinds of steps', 'at_peak': 'memory'}
+         'collectives': 'collectives', 'units': 'units', 'kinds': 'kinds of steps',
+         'at_peak': 'memory'}
 # Mappings whose keys are those of a scenario.
 OF_SCENARIOS = {'set'}
 

@@ -1,15 +1,23 @@
 #include "tests/golden/drawn_map.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "model/parallel/strategy.hpp"
 #include "scenarios/reader/catalogue/catalogue.hpp"
 #include "tests/golden/hints.hpp"
 #include "tests/golden/quantities.hpp"
 
 namespace ddpsim::golden {
 namespace {
+
+/// Is it the name of a strategy that shards?
+bool is_sharding(const std::string& name) {
+  const std::optional<Strategy> strategy = strategy_named(name);
+  return strategy && shards(*strategy);
+}
 
 constexpr int usual_percent = 7;
 
@@ -138,7 +146,7 @@ std::string DrawnMap::list(const Form& form, const KeyDescription& key,
   if (form.items.size() == 1 && form.items[0].kind == Form::Kind::choice) {  // each at most once
     Words names;
     for (const NamedChoice& choice : form.items[0].choices) {
-      if (choice.name == "fsdp") continue;  // no draw takes it
+      if (is_sharding(choice.name)) continue;  // no draw takes it
       names.push_back(choice.name);
       if (draw_.chance(place + "?" + choice.name, 50)) add(choice.name);
     }

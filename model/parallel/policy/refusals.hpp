@@ -51,8 +51,8 @@ std::optional<Refusal> fully_shard_refusal(const WorkloadGradients& workload,
                                            const Training& training,
                                            const StepWriter::Device& device);
 
-/// Throws what `check` does where one of the three before it refuses a step of strategy bucketed, or it
-/// clips gradients whose norm nobody has.
+/// Throws what `check` does where DistributedDataParallel, the comm hook or the subgroups refuse a
+/// step of strategy bucketed, or it clips gradients whose norm nobody has.
 void check_bucketed(const StepWorks& works, const Training& training);
 
 /// Why these settings of PowerSGD's state do not go together; empty if they do.

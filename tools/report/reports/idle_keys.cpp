@@ -56,6 +56,12 @@ std::string fsdp_keys(const Training& given, bool policy_is_used) {
       {"reduce_scatter_max_input_buffers",
        of_fsdp(&FsdpSettings::reduce_scatter_max_input_buffers)},
       {"separate_reduce_scatter_group", of_fsdp(&FsdpSettings::separate_reduce_scatter_group)},
+      {"forward_prefetch", of_fsdp(&FsdpSettings::forward_prefetch)},
+      {"backward_prefetch", of_fsdp(&FsdpSettings::backward_prefetch)},
+      {"reshard_after_backward", of_fsdp(&FsdpSettings::reshard_after_backward)},
+      {"requires_all_reduce", of_fsdp(&FsdpSettings::requires_all_reduce)},
+      {"cuda_device_max_connections", of_fsdp(&FsdpSettings::cuda_device_max_connections)},
+      {"offload_policy", of_fsdp(&FsdpSettings::offload_policy)},
       {"mp_policy", of_fsdp(&FsdpSettings::mp_policy) && !policy_is_used},
   });
 }
