@@ -25,9 +25,14 @@ struct PassEnds {
   bool operator==(const PassEnds&) const = default;
 };
 
+struct TimedStep {
+  program::Job job;
+  JobTimeline timeline;
+};
+
 /// Four equal units, without a root's parameters; the host takes no time, and all is as long as
 /// said.
-PassEnds pass_ends(const TaskLengths& lengths, Training training) {
+TimedStep timed_step(const TaskLengths& lengths, Training training) {
   training.strategy = Strategy::fsdp;
   training.units = {{0}, {1}, {2}, {3}};
   Workload chain = timed::chain(4, 1ms, 1ms, MiB);
@@ -37,7 +42,7 @@ PassEnds pass_ends(const TaskLengths& lengths, Training training) {
     chain.cast = std::make_shared<const Workload>(std::move(cast));
   }
   const StepWorks works(chain, timed::ring(2, 1us, Bandwidth{1e9}), Optimizer::none);
-  const program::Job job = build_job(works, training);
+  program::Job job = build_job(works, training);
   JobCosts costs;
   costs.of_rank = {0, 0};
   Costs& all = costs.kinds.emplace_back();
@@ -51,7 +56,12 @@ PassEnds pass_ends(const TaskLengths& lengths, Training training) {
                                         ? lengths.scatter
                                         : Duration::zero();
   for (WorkCost& each : all.works) each.latency = each.work;  // which is not shared
-  const JobTimeline timeline = simulate(job, costs);
+  JobTimeline timeline = simulate(job, costs);
+  return {std::move(job), std::move(timeline)};
+}
+
+PassEnds pass_ends(const TaskLengths& lengths, const Training& training) {
+  const auto [job, timeline] = timed_step(lengths, training);
   PassEnds found;
   const program::Program& program = job.programs.front();
   for (std::size_t t = 0; t < program.tasks.size(); ++t) {
@@ -130,6 +140,25 @@ TEST_CASE(
   one.reshard_after_forward = true;
   one.separate_reduce_scatter_group = true;
   CHECK(pass_ends(computes, one) == PassEnds{44ms, 128ms});
+}
+
+TEST_CASE("in one queue tasks begin in the order in which they are issued", "[sim][fsdp]") {
+  for (const bool apart : {false, true})
+    for (const Duration sending : {0ms, 3ms, 17ms, 50ms}) {
+      CAPTURE(apart, in_ms(sending));
+      Training training;
+      training.reshard_after_forward = true;
+      training.cuda_device_max_connections = 1;
+      training.separate_reduce_scatter_group = apart;
+      const auto step = timed_step({sending, sending, 10ms, 20ms, 1ms}, training);
+      Instant before{};
+      for (std::size_t t = 0; t < step.job.programs.front().tasks.size(); ++t) {
+        if (step.job.programs.front().tasks[t].stream == 0) continue;  // the host's own
+        const Instant begun = step.timeline.classes.front()[t].start;
+        CHECK(begun >= before);
+        before = begun;
+      }
+    }
 }
 
 }  // namespace ddpsim
