@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "model/parallel/memory/peak_memory.hpp"
-#include "model/parallel/policy/refusals.hpp"
+#include "model/parallel/policy/fsdp_refusals.hpp"
 #include "scenarios/reader/cluster/cluster_reader.hpp"
 #include "scenarios/reader/cluster/device_reader.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"

@@ -1,6 +1,11 @@
 #include "model/parallel/policy/fsdp_refusals.hpp"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace ddpsim {
 namespace {
@@ -19,15 +24,27 @@ void check_offload(const StepBuilder& step) {
             "workload.clip_gradients out");
 }
 
-}  // namespace
+/// ", such as 2, 4 or 8": divisors that leave something to shard; "" if none does.
+std::string divisors_text(int ranks) {
+  constexpr std::size_t most = 6;
+  std::vector<std::string> divisors;
+  for (int each = 2; each <= ranks / 2 && divisors.size() < most; ++each)
+    if (ranks % each == 0) divisors.push_back(std::to_string(each));
+  if (divisors.empty()) return "";
+  const std::string last = divisors.back();
+  divisors.pop_back();
+  return fmt::format(", such as {}{}{}", fmt::join(divisors, ", "), divisors.empty() ? "" : " or ",
+                     last);
+}
 
+/// Of so many ranks the replicas, and the groups of neighbours.
 std::optional<Refusal> mesh_refusal(const Training& training, int ranks) {
   const int replicas = training.replicate;
   if (ranks % replicas != 0)
     return Refusal{"training.replicate",
                    fmt::format("{} ranks cannot be {} replicas of as many ranks each: expected a "
-                               "divisor of {}",
-                               ranks, replicas, ranks),
+                               "divisor of {}{}",
+                               ranks, replicas, ranks, divisors_text(ranks)),
                    {}};
   if (replicas > 1 && replicas == ranks)
     return Refusal{"training.replicate",
@@ -53,28 +70,39 @@ std::optional<Refusal> mesh_refusal(const Training& training, int ranks) {
   return std::nullopt;
 }
 
-void check_fully_shard(const StepBuilder& step) {
-  const auto check_not = [](bool wrong, std::string reason) {
-    if (wrong) check(Refusal{"training.strategy", std::move(reason), {}});
+}  // namespace
+
+std::optional<Refusal> fully_shard_refusal(const WorkloadGradients& workload,
+                                           const Training& training,
+                                           const StepWriter::Device& device) {
+  const auto refused = [](std::string key, std::string reason) {
+    return Refusal{std::move(key), std::move(reason), {}};
   };
-  check_not(step.writer.device.through_host,
-            "fsdp is modelled where collectives run on the devices, not on the hosts: take "
-            "device.through_host out");
-  for (std::size_t i = 0; i < step.works.parameters(); ++i)
-    check_not(step.works.gradients[i].sparse,
-              fmt::format("the gradient of {} is sparse, and fully_shard takes dense ones: take "
-                          "the parameter's sparse: true out",
-                          step.works.names[i].substr(0, 200)));
-  check(mesh_refusal(step.training, step.writer.device.ranks));
-  if (step.training.offload_policy) check_offload(step);
-  for (const UserHook& hook : step.training.hooks)
+  if (device.through_host)
+    return refused("cluster.through_host",
+                   "fsdp is modelled where collectives run on the devices, not on the hosts: take "
+                   "device.through_host out");
+  for (std::size_t i = 0; i < workload.parameters(); ++i)
+    if (workload.gradients[i].sparse)
+      return refused("training.strategy",
+                     fmt::format("the gradient of {} is sparse, and fully_shard takes dense ones: "
+                                 "take the parameter's sparse: true out",
+                                 workload.names[i].substr(0, 200)));
+  if (auto refusal = mesh_refusal(training, device.ranks)) return refusal;
+  for (const UserHook& hook : training.hooks)
     if (!hook.groups.empty())
-      check(Refusal{"training.hooks",
-                    fmt::format("hook {} is on gradients, and under fully_shard no such hook ever "
-                                "fires: take it out (chunks, on a layer's output, do)",
-                                label(hook)),
-                    {}});
-  check_not(step.training.join.has_value(), "fully_shard has no join(): take training.join out");
+      return refused("training.hooks",
+                     fmt::format("hook {} is on gradients, and under fully_shard no such hook ever "
+                                 "fires: take it out (chunks, on a layer's output, do)",
+                                 label(hook)));
+  if (training.join)
+    return refused("training.join", "fully_shard has no join(): take training.join out");
+  return std::nullopt;
+}
+
+void check_fully_shard(const StepBuilder& step) {
+  check(fully_shard_refusal(step.works, step.training, step.writer.device));
+  if (step.training.offload_policy) check_offload(step);
 }
 
 }  // namespace ddpsim

@@ -7,8 +7,10 @@
 
 namespace ddpsim {
 
-/// Why so many ranks cannot be the replicas and groups that settings of fsdp say.
-std::optional<Refusal> mesh_refusal(const Training& training, int ranks);
+/// Why a step cannot be sharded as fully_shard does it, or it is not modelled.
+std::optional<Refusal> fully_shard_refusal(const WorkloadGradients& workload,
+                                           const Training& training,
+                                           const StepWriter::Device& device);
 
 /// Throws std::invalid_argument where fully_shard cannot do the step, or it is not modelled.
 void check_fully_shard(const StepBuilder& step);

@@ -267,19 +267,6 @@ Refused zero_step_refusal(const WorkloadGradients& workload, const Training& tra
   return std::nullopt;
 }
 
-/// ", such as 2, 4 or 8": divisors that leave something to shard; "" if none does.
-std::string divisors_text(int ranks) {
-  constexpr std::size_t most = 6;
-  std::vector<std::string> divisors;
-  for (int each = 2; each <= ranks / 2 && divisors.size() < most; ++each)
-    if (ranks % each == 0) divisors.push_back(std::to_string(each));
-  if (divisors.empty()) return "";
-  const std::string last = divisors.back();
-  divisors.pop_back();
-  return fmt::format(", such as {}{}{}", fmt::join(divisors, ", "), divisors.empty() ? "" : " or ",
-                     last);
-}
-
 }  // namespace
 
 void check(const Refused& refusal) {
@@ -319,38 +306,6 @@ Refused subgroup_refusal(const Training& training, const RanksPerNode& ranks) {
                  fmt::format("subgroups of post_local_sgd have one size, and the nodes have {} "
                              "ranks: write a `subgroup` that divides each of these",
                              to_string(ranks)));
-}
-
-Refused fully_shard_refusal(const WorkloadGradients& workload, const Training& training,
-                            const StepWriter::Device& device) {
-  if (device.through_host)
-    return refused("cluster.through_host",
-                   "fsdp is modelled where collectives run on the devices, not on the hosts: take "
-                   "device.through_host out");
-  for (std::size_t i = 0; i < workload.parameters(); ++i)
-    if (workload.gradients[i].sparse)
-      return refused("training.strategy",
-                     fmt::format("the gradient of {} is sparse, and fully_shard takes dense ones: "
-                                 "take the parameter's sparse: true out",
-                                 shown(workload, static_cast<std::int32_t>(i))));
-  const int ranks = device.ranks, replicas = training.replicate;
-  if (ranks % replicas != 0)
-    return refused("training.replicate",
-                   fmt::format("{} ranks cannot be {} replicas of as many ranks each: expected a "
-                               "divisor of {}{}",
-                               ranks, replicas, ranks, divisors_text(ranks)));
-  if (replicas > 1 && replicas == ranks)
-    return refused("training.replicate",
-                   fmt::format("{} replicas on {} ranks leave nothing to shard: take fewer, or "
-                               "strategy bucketed",
-                               replicas, ranks));
-  if (!training.hooks.empty())
-    return refused("training.hooks",
-                   "hooks of your own on sharded gradients are not modelled: take training.hooks "
-                   "out");
-  if (training.join)
-    return refused("training.join", "fully_shard has no join(): take training.join out");
-  return std::nullopt;
 }
 
 void check_bucketed(const StepWorks& works, const Training& training) {

@@ -46,11 +46,6 @@ std::optional<Refusal> step_refusal(const WorkloadGradients& workload, const Tra
 /// all ranks into subgroups of one size.
 std::optional<Refusal> subgroup_refusal(const Training& training, const RanksPerNode& ranks);
 
-/// Why a step cannot be sharded as fully_shard does it, or it is not modelled.
-std::optional<Refusal> fully_shard_refusal(const WorkloadGradients& workload,
-                                           const Training& training,
-                                           const StepWriter::Device& device);
-
 /// Throws what `check` does where DistributedDataParallel, the comm hook or the subgroups refuse a
 /// step of strategy bucketed, or it clips gradients whose norm nobody has.
 void check_bucketed(const StepWorks& works, const Training& training);

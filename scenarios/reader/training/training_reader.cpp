@@ -669,11 +669,6 @@ void check_training(const YamlMap& scenario, const Scenario& read) {
   };
   check_no(bucket_refusal(gradients, read.training));
   check_no(slip_refusal(gradients, read.training));
-  const auto compares = [&](Strategy strategy) {
-    return std::count(read.compare.begin(), read.compare.end(), strategy) > 0;
-  };
-  if (compares(Strategy::fsdp) || read.training.strategy == Strategy::fsdp)
-    check_no(mesh_refusal(read.training, read.cluster.ranks()));
   const auto wraps_buckets = [&read](Strategy strategy) {
     Training training = read.training;
     training.strategy = strategy;
