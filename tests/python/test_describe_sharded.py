@@ -66,8 +66,7 @@ def test_a_wrapped_model_is_described_as_the_plain_one(case, tmp_path):
         'cluster': {'nodes': 1, 'ranks_per_node': 4, 'device': 'h100-sxm',
                     'intra_node': 'nvlink4'},
         'compare': ['fsdp'], 'training': wrapped.training}))
-    planned = sent_by_ddpsim(str(tmp_path / 'scenario.yaml'),
-                             4 // training.get('replicate', 1))
+    planned = sent_by_ddpsim(str(tmp_path / 'scenario.yaml'))
     assert [(kind, size, type) for kind, _, size, type in planned] == [
         (kind, size, type) for kind, _, size, type in sent]
 

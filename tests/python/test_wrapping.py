@@ -81,8 +81,7 @@ def test_the_code_of_a_plan_sends_what_is_planned(units, replicate, scenario, tm
             sent = recorded_step(model, batch, loss).sent
         file = tmp_path / 'planned.yaml'
         file.write_text(json.dumps(of_step(path, step)))
-        replicas = int(step.set.get('training.replicate', replicate))
-        planned = sent_by_ddpsim(str(file), 4 // replicas)
+        planned = sent_by_ddpsim(str(file))
         # Units of several modules have names of their own.
         assert in_order((kind, size, str(type)) for kind, _, size, type in sent) == in_order(
             (kind, size, str(type)) for kind, _, size, type in planned)
@@ -115,7 +114,7 @@ def test_the_keyword_arguments_of_a_plan_send_what_is_planned(scenario, tmp_path
             sent = recorded_step(model, batch, loss).sent
         file = tmp_path / 'planned.yaml'
         file.write_text(json.dumps(of_step(path, step)))
-        assert sent == sent_by_ddpsim(str(file), 2 if 'mesh' in keywords else 4)
+        assert sent == sent_by_ddpsim(str(file))
     assert plan.fully_shard_kwargs == plan.best.fully_shard_kwargs
 
 
@@ -169,7 +168,7 @@ def test_what_tune_recommends_sends_what_is_predicted(training, scenario, tmp_pa
         'compare': '[fsdp]', 'training.units': ['+'.join(names) for names in plan.units],
         **{f'training.{key}': advised[key] for key in keys}})))
     planned = [(kind, size, type) for kind, _, size, type
-               in sent_by_ddpsim(str(file), 4 // advised['replicate'])]
+               in sent_by_ddpsim(str(file))]
     assert sent == [planned, planned]
     assert ddpsim.run(str(file))['fsdp'].step_ms == plan.step_ms
 
@@ -216,6 +215,6 @@ def test_the_code_trains_on_two_ranks_of_gloo(scenario, tmp_path):
         file = tmp_path / 'planned.yaml'
         file.write_text(json.dumps(of_step(path, step)))
         assert record['sent'] == [[kind, unit, size, str(type)] for kind, unit, size, type
-                                  in sent_by_ddpsim(str(file), 2)]
+                                  in sent_by_ddpsim(str(file))]
         before, after = record['losses']
         assert after < before
