@@ -63,7 +63,7 @@ def of_step(scenario, step):
 
 @pytest.mark.parametrize('units, replicate', [
     (None, 1), (None, 2), (['transformer.h.*.attn', 'transformer.h.*.mlp'], 2),
-    (['transformer.h.0+transformer.h.1', 'transformer.h.2+transformer.h.3', 'transformer.wpe'], 1),
+    (['transformer.h.0+transformer.h.1', 'transformer.h.2+transformer.h.3', 'transformer.ln_f'], 1),
     (['transformer.h.0+transformer.h.1+transformer.h.2', 'transformer.h.3+transformer.ln_f'], 1)])
 def test_the_code_of_a_plan_sends_what_is_planned(units, replicate, scenario, tmp_path):
     training = {'replicate': replicate, **({'units': units} if units else {})}
