@@ -13,7 +13,7 @@ transformers = pytest.importorskip('transformers')
 
 from fully_shard_record import ranks, recorded_step  # noqa: E402
 from test_fully_shard import on_mesh, sent_by_ddpsim  # noqa: E402
-from test_jobs import on_two_ranks  # noqa: E402
+from test_jobs import END, on_two_ranks  # noqa: E402
 
 SIZES = {'layers': 4, 'd_model': 64, 'd_ff': 128, 'heads': 4, 'vocabulary': 128, 'positions': 32}
 
@@ -181,7 +181,7 @@ def test_tune_of_buckets_has_no_arguments_for_fully_shard(scenario):
 
 
 RANK = """
-import json, sys
+import json, os, sys
 sys.path.insert(0, sys.argv[1])
 import torch.distributed as dist
 from fully_shard_record import recorded_step
@@ -209,7 +209,7 @@ def test_the_code_trains_on_two_ranks_of_gloo(scenario, tmp_path):
     tried = {tuple(sorted(step.set.items())): step for step in plan}
     for step in list(tried.values())[:2]:
         (tmp_path / 'code.py').write_text(step.code)
-        (tmp_path / 'train.py').write_text(MODEL + RANK)
+        (tmp_path / 'train.py').write_text(MODEL + RANK + END)
         said, _ = on_two_ranks(tmp_path, 'train.py', str(pathlib.Path(__file__).parent))
         record = json.loads(next(line for line in said.splitlines() if line.startswith('{')))
         file = tmp_path / 'planned.yaml'
