@@ -117,10 +117,9 @@ class GpuActions {
   }
 
   void operator()(const TakePart& take) {
-    execute::each_taken(
-        at(take.to), doing_.memory.member(take.of).place, take.begin, doing_.of(take.places),
-        doing_.pieces(take.from),
-        [this](const Piece& part, const Piece& tensor) { scale(part, tensor, 1); });
+    execute::each_taken(at(take.to), doing_.memory.member(take.of).place, take.begin,
+                        doing_.of(take.places), doing_.pieces(take.from),
+                        [this](const Piece& part, const Piece& tensor) { scale(part, tensor, 1); });
   }
 
   /// Pieces that lie side by side on both ends go in one kernel; where PyTorch has more of them

@@ -97,8 +97,7 @@ class Buffers {
 
   /// Does DDP, or whoever trains, keep memory of that kind from step to step?
   static bool is_kept(Holds holds, const Training& training) {
-    if (holds == Holds::bucket)
-      return training.wraps_buckets() && !training.flattened_buckets;
+    if (holds == Holds::bucket) return training.wraps_buckets() && !training.flattened_buckets;
     // zero_grad sets gradients to zero, where it does not drop them; a sparse one has no rows then.
     return holds == Holds::gradient && training.pytorch == PyTorch::v1_13;
   }
@@ -451,8 +450,7 @@ class UpdateMemory {
       of_ += all;
       for (const std::int32_t each : mine)
         if (counts_first(has_state_, at(each)))
-          state_ +=
-              part(optimizer_state(optimizer_, workload_, at(each)), updated[i].count, all);
+          state_ += part(optimizer_state(optimizer_, workload_, at(each)), updated[i].count, all);
     }
     for (const Slice& each : actions.of(update.state)) {
       const Buffer& kept = job.buffers[each.buffer];

@@ -61,6 +61,7 @@ TEST_CASE("every strategy communicates in each micro-batch unless told otherwise
 
 TEST_CASE("R27: gradients add up from the second micro-batch on", "[model][build_job]") {
   for (const Strategy strategy : all_strategies) {
+    if (strategy == Strategy::zero2 || strategy == Strategy::zero3) continue;  // have no no_sync
     CAPTURE(name_of(strategy));
     Training training = bucketed(3, true);
     training.strategy = strategy;

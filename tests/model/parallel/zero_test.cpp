@@ -35,6 +35,7 @@ Training random_zero(drawn::Draw& draw) {
   training.zero1 = training.zero2 = training.zero3 = settings;
   training.micro_batches = draw.one_in(2) ? 1 : draw.between(2, 3);
   training.bucket_cap = Bytes{size()};
+  training.find_unused_parameters = true;
   if (draw.one_in(3)) training.mp_policy.param_dtype = draw.any_of(std::array{DType::bf16});
   return training;
 }
