@@ -68,7 +68,8 @@ TEST_CASE("a mistake in a scenario is one line with its place, and touches nothi
         "and above zero, got \"25\"");
   CHECK(refusals.of_scenario(spoiled(4, "  dytpe: fp32")) ==
         "s.yaml:4:3: workload.dytpe: unknown key; did you mean \"dtype\"?; known: model, batch, "
-        "sequence, image, channels_last, activation_checkpointing, dtype, compute, optimizer, "
+        "sequence, image, channels_last, activation_checkpointing, frozen, dtype, compute, "
+        "optimizer, "
         "clip_gradients, times");
   CHECK(refusals.of_scenario(spoiled(4, "  batch: 9")) ==
         "s.yaml:4:3: workload: repeated key \"batch\"");
@@ -142,7 +143,8 @@ TEST_CASE("a bad --set is told by its own text", "[tools][bad_input]") {
   CHECK(set("a..b=1") == "--set a..b=1: " + example);
   CHECK(set("workload.btach=4") ==
         "--set workload.btach=4: unknown key; did you mean \"batch\"?; known: model, batch, "
-        "sequence, image, channels_last, activation_checkpointing, dtype, compute, optimizer, "
+        "sequence, image, channels_last, activation_checkpointing, frozen, dtype, compute, "
+        "optimizer, "
         "clip_gradients, times");
   CHECK(set("workload.batch=0") ==
         "--set workload.batch=0: expected a whole number from 1 to 10000000, got \"0\"");

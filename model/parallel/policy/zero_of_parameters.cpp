@@ -37,13 +37,13 @@ class ZeroOfParameters : public StrategyTasks {
     owned_ = settings_.variant == ZeroVariant::torch ? owned_by_size(step.works, ranks)
                                                      : owned_in_turn(step.works, ranks);
     if (settings_.variant != ZeroVariant::torch || !settings_.parameters_as_bucket_view) return;
-    for (std::size_t rank = 0; rank < owned_.size(); ++rank)
-      pieces_.push_back(
-          owned_[rank].empty()
-              ? Slice{}
-              : step.memory
-                    .put_weights_together(owned_[rank], static_cast<std::int32_t>(rank), 1, 1)
-                    .all);
+    for (std::size_t rank = 0; rank < owned_.size(); ++rank) {
+      const auto index = static_cast<std::int32_t>(rank);
+      // A rank that owns nothing sends one number.
+      pieces_.push_back(owned_[rank].empty()
+                            ? piece_of(step, rank, 1)
+                            : step.memory.put_weights_together(owned_[rank], index, 1, 1).all);
+    }
   }
 
   void laid_out(StepBuilder& step, std::int32_t bucket) override { ddp_->laid_out(step, bucket); }
@@ -146,7 +146,7 @@ class ZeroOfParameters : public StrategyTasks {
   void broadcast_pieces(StepBuilder& step) const {
     std::vector<std::int32_t> sent;
     for (std::size_t rank = 0; rank < pieces_.size(); ++rank)
-      if (!pieces_[rank].empty()) sent.push_back(broadcast(step, rank, pieces_[rank]));
+      sent.push_back(broadcast(step, rank, pieces_[rank]));
     for (const std::int32_t each : sent) step.writer.await(each);
   }
 
@@ -239,7 +239,8 @@ class ZeroOfParameters : public StrategyTasks {
   static DType type(const StepBuilder& step) { return step.memory.type(0); }
   static Slice piece_of(StepBuilder& step, std::size_t rank, std::int64_t elements) {
     return step.writer.memory.add("piece", static_cast<std::int32_t>(rank),
-                                  program::Holds::parameter, type(step), elements);
+                                  program::Holds::parameter, type(step), elements,
+                                  program::Life::step, program::Start::zeros);
   }
 
   ZeroSettings settings_;

@@ -109,12 +109,13 @@ TEST_CASE("rows that fit nothing cannot be calibrated on", "[scenarios][scenario
       fitted.push_back(strategy);
       continue;
     }
-    CHECK(refused(strategy) ==
-          "s.yaml:12:26: measured.calibrate_on: a row of " + strategy +
-              " fits nothing: name none or naive or fsdp (computation), or overlap "
-              "(interference)");
+    CHECK(refused(strategy) == "s.yaml:12:26: measured.calibrate_on: a row of " + strategy +
+                                   " fits nothing: name none or naive or zero1 or zero2 or zero3 "
+                                   "or fsdp (computation), or "
+                                   "overlap (interference)");
   }
-  CHECK(fitted == std::vector<std::string>{"none", "naive", "overlap", "fsdp"});
+  CHECK(fitted ==
+        std::vector<std::string>{"none", "naive", "overlap", "zero1", "zero2", "zero3", "fsdp"});
 }
 
 TEST_CASE("a measured row needs a strategy and a step", "[scenarios][scenario_reader]") {

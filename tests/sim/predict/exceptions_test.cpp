@@ -160,7 +160,9 @@ TEST_CASE("a pause comes before the same kernel under every strategy", "[sim][ex
       return std::tuple(origin.pass, origin.layer, origin.kernel);
     };
     for (const Strategy strategy : all_strategies)
-      CHECK(paused(strategy) == paused(Strategy::none));
+      // A ZeRO has other kernels in the optimizer's pass.
+      if (percent < 100 || training_of(strategy).zero() == nullptr)
+        CHECK(paused(strategy) == paused(Strategy::none));
   }
 }
 

@@ -165,8 +165,10 @@ TEST_CASE("the critical path is as long as the step", "[sim][predict]") {
                    [&](const RandomStep& step) { path_is_whole(step.model(), step.training); });
   for (const Workload& workload : real_workloads())
     for (const Strategy strategy : all_strategies)
-      path_is_whole(StepModel(workload, timed::eight_gpus(), Optimizer::adamw_loop),
-                    with(Training{}, strategy));
+      // Under zero1 a rank waits for what others update (docs/limits.md).
+      if (strategy != Strategy::zero1)
+        path_is_whole(StepModel(workload, timed::eight_gpus(), Optimizer::adamw_loop),
+                      with(Training{}, strategy));
 }
 
 TEST_CASE("passes and exposed time fit into the step", "[sim][predict]") {

@@ -159,7 +159,9 @@ Table units_table(const Scenario& scenario, const Step& step) {
         .add(fields::tensors, group.parameters.size())
         .add(fields::unit_exposed_ms, in_ms(exposed_of(units[u])))
         .add(fields::first_and_last,
-             name(group.parameters.front()) + " .. " + name(group.parameters.back()));
+             group.parameters.empty()  // all are frozen
+                 ? group.name
+                 : name(group.parameters.front()) + " .. " + name(group.parameters.back()));
     if (!units[u].empty()) record.add(fields::how, choice_text(units[u].front().why.times.choice));
     for (const UnitCollective& each : units[u]) {
       const fields::UnitColumns& columns = columns_of(each.kind);
