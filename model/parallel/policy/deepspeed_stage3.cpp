@@ -365,8 +365,8 @@ class DeepSpeed3 : public StrategyTasks {
 
   // What a step uses, and when.
 
-  /// The turns that come in the current layer; `one`: up to the next one with parameters. In backward
-  /// a module's comes when the one before it has its gradients.
+  /// The turns that come in the current layer; `one`: up to the next one with parameters. In
+  /// backward a module's comes when the one before it has its gradients.
   void fetch_next(StepBuilder& step, Pass pass, bool one) {
     const bool is_forward = pass == Pass::forward;
     while (next_use_ < trace_.size() && is_forward == (next_use_ < uses_.size())) {
