@@ -36,7 +36,8 @@ struct StrategyFacts {
   std::string_view meaning;  ///< for users
   Fits fits = Fits::nothing;
   bool has_band = true;  ///< bands of public runs (scenarios/catalogue/accuracy.csv) hold for it
-  bool shares_update = false;  ///< each rank updates a part of the parameters alone
+  bool shares_update = false;              ///< each rank updates a part of the parameters alone
+  bool reduces_every_micro_batch = false;  ///< it has no counterpart of no_sync
 };
 /// In the order of Strategy.
 inline constexpr std::array strategy_facts{
@@ -61,11 +62,11 @@ inline constexpr std::array strategy_facts{
                   Fits::whole_step, false, true},
     StrategyFacts{Strategy::zero2, "zero2",
                   "as zero1, and each rank keeps the gradients of its part alone", Fits::whole_step,
-                  false, true},
+                  false, true, true},
     StrategyFacts{Strategy::zero3, "zero3",
                   "as zero2, and each rank keeps its part of the parameters alone; modules are "
                   "gathered when they run",
-                  Fits::whole_step, false, true},
+                  Fits::whole_step, false, true, true},
     StrategyFacts{
         Strategy::fsdp, "fsdp",
         "PyTorch 2's fully_shard: each rank keeps a part of every parameter; a unit's are "
@@ -99,6 +100,9 @@ constexpr Fits fits_of(Strategy strategy) {
 }
 constexpr bool shares_update(Strategy strategy) {
   return strategy_facts[static_cast<std::size_t>(strategy)].shares_update;
+}
+constexpr bool reduces_every_micro_batch(Strategy strategy) {
+  return strategy_facts[static_cast<std::size_t>(strategy)].reduces_every_micro_batch;
 }
 constexpr bool has_band(Strategy strategy) {
   return strategy_facts[static_cast<std::size_t>(strategy)].has_band;

@@ -173,6 +173,11 @@ struct Job {
   }
 };
 
+/// What a slice holds, in the type of its buffer.
+inline Bytes size_of(const Job& job, const Slice& slice) {
+  return slice.count * ddpsim::size_of(job.buffers[slice.buffer].type);
+}
+
 /// [deed] Do all kinds of rank do it?
 std::vector<bool> deeds_of_all(const Job& job);
 

@@ -697,6 +697,8 @@ TEST_CASE("micro-batches that each send their gradients are noted", "[tools][clu
              Catch::Contains("note: every one of the 4 micro-batches sends its gradients: "
                              "training.no_sync: true sends those of the last alone"));
   CHECK(notes({"training.micro_batches=4", "training.no_sync=true"}).empty());
+  // Stage 2 of DeepSpeed would refuse it.
+  CHECK(notes({"training.micro_batches=4", "compare=[bucketed, zero2]"}).empty());
   CHECK(notes({"training.micro_batches=4", "cluster.ranks_per_node=1"}).empty());
 }
 

@@ -211,6 +211,19 @@ TEST_CASE("keys and rows that nothing compared uses are noted", "[tools][units]"
       of_units(scratch, ", units: [\"model.layers.*\"], replicate: 2", "compare: [bucketed]\n");
   CHECK_THAT(done({"run", shards}).err,
              Contains("training: units and replicate without effect here: of fully_shard"));
+  const std::string parts =
+      of_units(scratch, ", zero1: {variant: deepspeed}, zero2: {overlap_comm: true}",
+               "compare: [fsdp, zero2]\n");
+  CHECK_THAT(done({"run", parts}).err,
+             Contains("training: zero1 without effect here: `compare` has no strategy of that "
+                      "name"));
+  CHECK_THAT(done({"run", parts, "--set", "compare=[zero1, zero2]"}).err,
+             !Contains("without effect"));
+  const std::string sums =
+      of_units(scratch, ", mp_policy: {reduce_dtype: fp32}", "compare: [fsdp, zero2]\n");
+  CHECK_THAT(done({"run", sums}).err, !Contains("without effect"));
+  CHECK_THAT(done({"run", sums, "--set", "compare=[zero2]"}).err,
+             Contains("training: mp_policy.reduce_dtype without effect here"));
   const std::string rows =
       of_units(scratch, "",
                "compare: [fsdp]\n"

@@ -94,7 +94,7 @@ std::string refusal_of_rows(const program::Job& job, const program::Slice& rows,
   if (rows.empty() || some.empty() || all.empty()) return "it has no rows";
   if (job.buffers[some.buffer].type != DType::fp32 || job.buffers[all.buffer].type != DType::fp32)
     return "a CPU takes rows of fp32 gradients";
-  const Bytes size = rows.count * size_of(job.buffers[rows.buffer].type);
+  const Bytes size = size_of(job, rows);
   const std::int64_t count = size.count / std::int64_t{sizeof(std::int64_t)};
   if (count == 0 || size.count % std::int64_t{sizeof(std::int64_t)} != 0 ||
       some.count % count != 0 || all.count % (some.count / count) != 0)

@@ -302,7 +302,7 @@ class ProgramMemory {
     for (const Slice& slice : gradients)
       if (const BufferId root = buffers_.root(slice.buffer);
           !buffers_.is_held(root) && job_.buffers[root].life != Life::held)
-        size += slice.count * size_of(job_.buffers[slice.buffer].type);
+        size += size_of(job_, slice);
     const BufferId added = buffers_.add(Name::made, origin.layer, Holds::gradient, size);
     if (added == no_buffer) return;
     comes(task, added);

@@ -23,6 +23,7 @@
 #include "model/parallel/policy/refusals.hpp"
 #include "model/parallel/policy/strategy_tasks.hpp"
 #include "model/parallel/policy/weight_part.hpp"
+#include "model/parallel/policy/zero_refusals.hpp"
 
 namespace ddpsim {
 namespace {
@@ -35,13 +36,9 @@ constexpr std::int64_t alignment = 2;
 class DeepSpeed : public StrategyTasks {
  public:
   void plan(StepBuilder& step) override {
-    check_parts(step);
+    check_zero(step);
     settings_ = *step.training.zero();
     const bool is_second = step.training.strategy == Strategy::zero2;
-    if (is_second && step.training.no_sync && step.training.micro_batches > 1)
-      check(Refusal{"training.no_sync",
-                    "DeepSpeed reduces every micro-batch's gradients in stage 2: take no_sync out",
-                    {}});
     reduces_each_ = is_second;
     reduces_in_hooks_ = is_second || settings_.overlap_comm;
     std::vector<std::int32_t> all(step.works.parameters());

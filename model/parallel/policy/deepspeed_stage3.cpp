@@ -34,6 +34,7 @@
 #include "model/parallel/policy/refusals.hpp"
 #include "model/parallel/policy/strategy_tasks.hpp"
 #include "model/parallel/policy/weight_part.hpp"
+#include "model/parallel/policy/zero_refusals.hpp"
 
 namespace ddpsim {
 namespace {
@@ -90,11 +91,7 @@ struct GradientBucket {
 class DeepSpeed3 : public StrategyTasks {
  public:
   void plan(StepBuilder& step) override {
-    check_parts(step);
-    if (step.training.no_sync && step.training.micro_batches > 1)
-      check(Refusal{"training.no_sync",
-                    "DeepSpeed reduces every micro-batch's gradients in stage 3: take no_sync out",
-                    {}});
+    check_zero(step);
     settings_ = step.training.zero3;
     ranks_ = step.writer.device.ranks;
     aside_ = settings_.overlap_comm && !step.writer.device.synchronous;

@@ -19,6 +19,7 @@
 #include "model/parallel/policy/refusals.hpp"
 #include "model/parallel/policy/strategy_tasks.hpp"
 #include "model/parallel/policy/weight_part.hpp"
+#include "model/parallel/policy/zero_refusals.hpp"
 
 namespace ddpsim {
 namespace {
@@ -30,14 +31,9 @@ constexpr std::int64_t parameter_alignment = 64, bucket_alignment = 128;
 class Megatron : public StrategyTasks {
  public:
   void plan(StepBuilder& step) override {
-    check_parts(step);
+    check_zero(step);
     settings_ = *step.training.zero();
     const int ranks = step.writer.device.ranks;
-    if (settings_.overlap_param_gather && !settings_.overlap_grad_reduce)
-      check(Refusal{"training.zero1",
-                    "overlap_param_gather needs overlap_grad_reduce: true beside it, as "
-                    "Megatron-LM has it",
-                    {}});
     plan_buckets(step);
     step.shards = ranks;
     for (Bucket& each : step.buckets) {
@@ -163,7 +159,7 @@ class Megatron : public StrategyTasks {
   void reduce(StepBuilder& step, std::int32_t bucket) {
     StepWriter& writer = step.writer;
     const Slice& data = step.memory.bucket(bucket);
-    const Bytes size = data.count * size_of(writer.memory.job.buffers[data.buffer].type);
+    const Bytes size = size_of(writer.memory.job, data);
     if (!settings_.average_in_collective)
       writer.kernel_task(Operation::divide, moving(Operation::divide, 2 * size),
                          program::Scale{.to = data, .from = data, .factor = step.share()},
@@ -188,11 +184,9 @@ class Megatron : public StrategyTasks {
     const WeightPart& part = parts_[at(bucket)];
     const Slice& from = reduced_[at(bucket)];
     if (part.gradients == from) return;
-    const auto type = [&](const Slice& slice) {
-      return size_of(step.writer.memory.job.buffers[slice.buffer].type);
-    };
+    const program::Job& job = step.writer.memory.job;
     step.writer.kernel_task(
-        Operation::cast, moving(Operation::cast, from.count * (type(from) + type(part.gradients))),
+        Operation::cast, moving(Operation::cast, size_of(job, from) + size_of(job, part.gradients)),
         program::Cast{.to = part.gradients, .from = from}, {.group = bucket});
   }
 

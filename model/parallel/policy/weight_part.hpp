@@ -21,13 +21,9 @@ struct WeightPart {
 /// Lays the parameters, which are of one type, in a piece; `index` says which of a job's. Each
 /// begins at a multiple of `align` elements, and the end is at one of `multiple` times the ranks.
 /// Their gradients are found in `gradients`: if it is empty, in memory that begins with zeros.
-/// Throws std::invalid_argument where types differ.
 WeightPart lay_out_part(StepBuilder& step, const std::vector<std::int32_t>& parameters,
                         std::int32_t index, std::int64_t align, std::int64_t multiple,
                         const program::Slice& gradients = {});
-
-/// What every ZeRO of parts cannot do, or is not modelled of it. Throws std::invalid_argument.
-void check_parts(const StepBuilder& step);
 
 /// Each rank has the norm of its part: one number is added up.
 void add_up_norm(StepBuilder& step);

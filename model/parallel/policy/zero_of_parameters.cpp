@@ -198,7 +198,7 @@ class ZeroOfParameters : public StrategyTasks {
   static StepWriter::Sending parameters_sent(StepBuilder& step, const Slice& what) {
     StepWriter::Sending sending;
     sending.work.message = Message::parameters;
-    sending.work.payload = what.count * size_of(step.writer.memory.job.buffers[what.buffer].type);
+    sending.work.payload = size_of(step.writer.memory.job, what);
     sending.what.from = sending.what.to = what;
     sending.input = step.writer.last_kernel;
     return sending;
@@ -215,8 +215,7 @@ class ZeroOfParameters : public StrategyTasks {
   static void pack(StepBuilder& step, const std::vector<Slice>& to,
                    const std::vector<Slice>& from) {
     Bytes size;
-    for (const Slice& each : from)
-      size += each.count * size_of(step.writer.memory.job.buffers[each.buffer].type);
+    for (const Slice& each : from) size += size_of(step.writer.memory.job, each);
     Work work = moving(Operation::pack, 2 * size);
     work.message = Message::parameters;
     const program::Operands written = step.writer.memory.list(to);

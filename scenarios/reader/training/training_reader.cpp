@@ -10,6 +10,7 @@
 
 #include "model/parallel/policy/fsdp_refusals.hpp"
 #include "model/parallel/policy/refusals.hpp"
+#include "model/parallel/policy/zero_refusals.hpp"
 #include "model/parallel/write/step_works.hpp"
 #include "scenarios/reader/format/map.hpp"
 #include "scenarios/reader/measured/measured_reader.hpp"
@@ -681,6 +682,13 @@ void check_training(const YamlMap& scenario, const Scenario& read) {
   if (read.training.strategy == Strategy::fsdp ||
       std::count(read.compare.begin(), read.compare.end(), Strategy::fsdp) > 0)
     check_no(fully_shard_refusal(gradients, read.training, device_of(read.cluster)));
+  std::vector<DType> kept;
+  for (const Parameter& each : read.workload.parameters) kept.push_back(stored_type(each.dtype));
+  for (const Strategy strategy : read.compare) {
+    Training training = read.training;
+    training.strategy = strategy;
+    check_no(zero_refusal(gradients, kept, training, device_of(read.cluster)));
+  }
 }
 
 Training read_training(const Yaml& given, const Workload& workload) {

@@ -56,4 +56,23 @@ TEST_CASE("an option of another variant is refused where it stands", "[scenarios
                                "number"));
 }
 
+TEST_CASE("what a ZeRO cannot do is refused where it stands", "[scenarios][zero]") {
+  const Scratch scratch;
+  CHECK(refusal(scratch, with_zero("zero1: {variant: megatron, overlap_param_gather: true}")) ==
+        "s.yaml:5:52: training.zero1.overlap_param_gather: overlap_param_gather needs "
+        "overlap_grad_reduce: true beside it, as Megatron-LM has it");
+  const auto compared = [](const std::string& keys, const std::string& strategies) {
+    return "workload: {model: gpt2, batch: 2, sequence: 128}\ncluster: dgx-h100\ntraining: {" +
+           keys + "}\ncompare: [" + strategies + "]\n";
+  };
+  const std::string accumulates = "micro_batches: 2, no_sync: true";
+  CHECK(refusal(scratch, compared(accumulates, "bucketed, zero1")).empty());
+  for (const char* name : {"zero2", "zero3"})
+    CHECK(refusal(scratch, compared(accumulates, "bucketed, " + std::string(name))) ==
+          "s.yaml:3:39: training.no_sync: " + std::string(name) +
+              " reduces every micro-batch's gradients, as DeepSpeed does: take no_sync out");
+  CHECK(refusal(scratch, compared("join: {joined_ranks: 1}", "zero3")) ==
+        "s.yaml:3:18: training.join: zero3 has no join(): take training.join out");
+}
+
 }  // namespace ddpsim

@@ -518,10 +518,10 @@ void add_calibration_doubts(std::vector<std::string>& notes, const CalibratedClu
 void add_repeated_communication(std::vector<std::string>& notes, const Scenario& scenario) {
   const Training& training = scenario.training;
   if (training.micro_batches == 1 || training.no_sync || scenario.cluster.ranks() == 1) return;
+  if (std::ranges::any_of(scenario.compare, reduces_every_micro_batch)) return;
   notes.push_back(
       fmt::format("every one of the {} micro-batches sends its gradients: training.no_sync: true "
-                  "sends those of "
-                  "the last alone, as under DistributedDataParallel.no_sync()",
+                  "sends those of the last alone, as under DistributedDataParallel.no_sync()",
                   training.micro_batches));
 }
 

@@ -63,7 +63,21 @@ std::string fsdp_keys(const Training& given, bool policy_is_used) {
       {"cuda_device_max_connections", of_fsdp(&FsdpSettings::cuda_device_max_connections)},
       {"offload_policy", of_fsdp(&FsdpSettings::offload_policy)},
       {"mp_policy", of_fsdp(&FsdpSettings::mp_policy) && !policy_is_used},
+      {"mp_policy.reduce_dtype", policy_is_used && given.mp_policy.reduce_dtype.has_value()},
   });
+}
+
+/// The settings of ZeRO whose strategy is not compared.
+std::string zero_keys(const Scenario& scenario) {
+  const auto is_idle = [&](Strategy strategy) {
+    Training given = scenario.training, usual;
+    given.strategy = usual.strategy = strategy;
+    return std::ranges::find(scenario.compare, strategy) == scenario.compare.end() &&
+           *given.zero() != *usual.zero();
+  };
+  return given_keys({{"zero1", is_idle(Strategy::zero1)},
+                     {"zero2", is_idle(Strategy::zero2)},
+                     {"zero3", is_idle(Strategy::zero3)}});
 }
 
 }  // namespace
@@ -92,6 +106,9 @@ std::vector<std::string> idle_key_notes(const Scenario& scenario) {
       notes.push_back(
           fmt::format("{}: {} without effect here: of fully_shard, and `compare` has no fsdp",
                       scenario.name, keys));
+  if (const std::string keys = zero_keys(scenario); !keys.empty())
+    notes.push_back(fmt::format(
+        "{}: {} without effect here: `compare` has no strategy of that name", scenario.name, keys));
   if (!scenario.measured) return notes;
   const auto& rows = scenario.measured->rows;
   if (std::ranges::any_of(rows, [](const MeasuredRow& row) {
