@@ -396,7 +396,7 @@ CollectiveCost CollectiveLaw::by_law(Operation operation, Bytes payload, int ran
     if (ports != nullptr)
       return priced(from_ports(*ports, Collective::broadcast, payload), Collective::broadcast,
                     payload);
-    // Of a broadcast between two ranks half of the bytes cross the link.
+    // In a broadcast between two ranks half of the bytes cross the link.
     return by_law(Operation::broadcast, 2 * payload, 2);
   }
   if (ranks < ranks_) {

@@ -16,8 +16,8 @@ struct CollectiveCost {
   Duration transfer{};  ///< moving the bytes; this part slows beside compute (interference.hpp)
   int channels = 0;     ///< SMs NCCL takes meanwhile; 0 on a CPU
   Bandwidth bus;        ///< bus bandwidth during the transfer: 2 (n-1)/n x bytes / transfer
-  /// Of `latency`: until the first chunk has passed all hops of a tree or of NVLS. Bytes are under
-  /// way meanwhile, so a faster link shortens it.
+  /// The part of `latency` until the first chunk has passed all hops of a tree or of NVLS. Bytes
+  /// are under way meanwhile, so a faster link shortens it.
   Duration filling{};
   CollectiveChoice choice{};  ///< how it runs, and what bounds it
 

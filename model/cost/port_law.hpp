@@ -24,8 +24,8 @@ struct PortConstants {
   /// What rings of all-gathers and reduce-scatters reach of NVLink on Blackwell, of what they do on
   /// Hopper.
   double blackwell = 1;
-  /// Of the time that a rank's own part of an all-gather takes where it is copied, what it takes
-  /// in place.
+  /// The share of the time that a rank's own part of an all-gather takes where it is copied, which
+  /// it takes in place.
   double in_place = 1;
   double start_us = 0;  ///< a kernel's launch, in a row of them, until its first step
 };

@@ -85,7 +85,7 @@ struct TakeRows {
   Slice to{}, rows{}, from{};
   float factor = 1;
 };
-/// Of `to` each row whose number `rows` has = the sum of those rows of `from` that have it; all
+/// Each row of `to` whose number is in `rows` = the sum of those rows of `from` that have it; all
 /// other rows stay. An executor checks the numbers, which may be other ranks'.
 struct AddRows {
   Slice to{}, rows{}, from{};

@@ -266,7 +266,7 @@ class ProgramChecker {
     }
   }
 
-  /// Of a stream that does one task at a time the latest says all.
+  /// On a stream that does one task at a time the latest says all.
   void add_latest(std::vector<std::uint32_t>& tasks, std::uint32_t added) const {
     const std::uint8_t stream = program_.tasks[added].stream;
     for (std::uint32_t& each : tasks) {
@@ -440,8 +440,8 @@ class IndexChecker {
     }
   }
 
-  /// Of parts of tensors: equal ones, each tensor's pieces at a place within the first, and as many
-  /// of them as it needs.
+  /// Parts of tensors are equal, each tensor's pieces lie at a place within the first, and there
+  /// are as many of them as it needs.
   void check_chunks(const Actions& actions, const Slice& packed, const Operands& places,
                     const Operands& tensors, std::int32_t parts) const {
     if (parts < 1 || packed.count % parts != 0 || places.count != tensors.count)

@@ -6,8 +6,8 @@
 
 namespace ddpsim::program {
 
-/// Of the ranks that have one program, but other places in groups, so many are checked: of each
-/// place where there are no more, else of the first ones.
+/// So many of the ranks that have one program, but other places in groups, are checked: one of each
+/// place where there are no more places, else the first ones.
 inline constexpr std::size_t most_places_checked = 64;
 
 /// Holds a job against what is always true of one, with a vector clock over the streams of each
@@ -22,7 +22,7 @@ inline constexpr std::size_t most_places_checked = 64;
 /// - the members of a group issue the same collectives in one order, and each Send meets a Receive
 ///   of as many elements.
 ///
-/// Of the program beside the others, which no memory is shared with, the indices alone are checked.
+/// The program beside the others shares no memory with them: its indices alone are checked.
 ///
 /// Throws std::invalid_argument with one line that names the task and the buffer. Cost: for n tasks
 /// about n x (streams + tasks on streams of several lanes), and a logarithm for each operand; that

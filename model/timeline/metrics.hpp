@@ -16,8 +16,8 @@ struct BucketTimes {
   Instant ready{};  ///< its last gradient was in place on the device
   Instant start{};  ///< its first collective began, on all ranks
   Instant end{};    ///< its last collective ended; a comm hook may have several
-  /// Of all of these, while the compute stream stood still; of their copies to the host and back
-  /// too, as far as no collective was under way.
+  /// The part of all of these during which the compute stream stood still; copies to the host and
+  /// back count too, as far as no collective was under way.
   Duration exposed{};
   Duration host_copies{};     ///< of it, those copies
   CollectiveChoice choice{};  ///< of its first collective, where a prediction knows it
@@ -36,8 +36,8 @@ struct StepMetrics {
   Duration communication{};
   int collectives = 0;  ///< of these
   Bytes payload;        ///< handed to the collectives
-  /// The same; of gathers and reduce-scatters of what ranks keep parts of, what crosses the rank's
-  /// port: (W - 1) / W of the whole.
+  /// As `payload`, but gathers and reduce-scatters of what ranks keep parts of count what crosses
+  /// the rank's port: (W - 1) / W of the whole.
   Bytes wire;
   Duration comm_hook{};              ///< sum of the comm hook's kernels
   std::vector<BucketTimes> buckets;  ///< [bucket], of its last all-reduce

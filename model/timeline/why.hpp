@@ -18,7 +18,7 @@ enum class Cause : std::uint8_t {
   slowest_rank,  ///< other ranks arrived later, so that less computation was left to hide it
   host_copies,   ///< it waited for its copy to the host, or the copies themselves are exposed
   hook,  ///< a later collective waited for the comm hook's steps before it: ZeRO's for the update
-  // Of units alone (units.hpp).
+  // Units alone have these (units.hpp).
   copy_out,      ///< a gather waited until the one before it had been copied out
   input_buffer,  ///< the memory of a reduction's input was taken by an earlier one
   itself,        ///< a gather that begins with the step would be exposed as long

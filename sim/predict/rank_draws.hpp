@@ -33,7 +33,7 @@ class RankDraws {
   /// Throws std::invalid_argument if there are more ranks.
   RankDraws(const RankSpread& spread, int ranks, std::span<const RankException> exceptions = {});
 
-  /// Of the step that `seed` names; the same on every machine.
+  /// The pace of ranks in the step that `seed` names; the same on every machine.
   DrawnPace pace(std::uint64_t seed) const;
 
  private:

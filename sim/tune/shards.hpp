@@ -21,7 +21,7 @@ struct Sharding {
   int units = 0;
   Bytes largest;  ///< of a unit's parameters, gathered
   Duration step{};
-  /// Of the step, what a step without communication that updates as much does not take.
+  /// By how much it exceeds a step without communication that updates as much.
   Duration exposed{};
   Duration bound{};  ///< its step is no shorter (shards.cpp)
   Bytes peak;        ///< of a rank's memory; zero: not known

@@ -14,7 +14,7 @@
 //
 //     fit_interference FILE...
 //
-// Of the files whose GPUs copy to each other over PCIe the naive row is fitted, and the overlapped
+// In the files whose GPUs copy to each other over PCIe the naive row is fitted, and the overlapped
 // and bucketed rows are predicted under shares from 0.3 to 0.6. A source is the first word of a
 // file's name, and counts once however many rows it has. Prints, by share: the mean error of each
 // source, and the root of the mean of their mean squares; then the share with the least of all

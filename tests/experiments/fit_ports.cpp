@@ -52,7 +52,7 @@ const std::vector<Constant>& constants() {
   return all;
 }
 
-/// Of all-gathers and reduce-scatters.
+/// The constants of all-gathers and reduce-scatters.
 const std::vector<Constant>& shard_constants() {
   static const std::vector<Constant> all{
       {"blackwell", 0.7, 1, [](PortConstants& c) -> double& { return c.blackwell; }},
@@ -195,9 +195,9 @@ void print_rows(const Sweep& sweep) {
   }
 }
 
-/// Of every row: file, source, is it outside, collective, ranks, bytes, measured and by law, us,
-/// the algorithm, the protocol, what bounds it; by constants of shards that are fitted without the
-/// source.
+/// Prints of every row: file, source, is it outside, collective, ranks, bytes, measured and by law,
+/// us, the algorithm, the protocol, what bounds it; by constants of shards that are fitted without
+/// the source.
 void print_shards(const std::vector<Sweep>& sweeps) {
   for (const Sweep& sweep : sweeps) {
     const PortLaw law(sweep.cluster, fit_shards(sweeps, sweep.source));
@@ -214,7 +214,7 @@ void print_shards(const std::vector<Sweep>& sweeps) {
   }
 }
 
-/// Of every rate: collective, nodes, ranks of each, measured and by the law (GB/s).
+/// Prints of every rate: collective, nodes, ranks of each, measured and by the law (GB/s).
 void print_rates(const std::vector<sweeps::Rate>& rates, const PortConstants& constants) {
   for (const sweeps::Rate& rate : rates) {
     const PortLaw law(rate.cluster(), constants);

@@ -35,7 +35,7 @@ class Refusals {
     return outcome.err.substr(8, outcome.err.size() - 9);
   }
 
-  /// Of a scenario of this content, in every command that reads one.
+  /// What every command that reads a scenario says of this content.
   std::string of_scenario(const std::string& content) const {
     scratch_.write("s.yaml", content);
     const std::string run =

@@ -181,7 +181,7 @@ TEST_CASE("the quoted accuracy says where its rows compute in another number for
              Catch::Contains(nothing + "; they compute in fp32 and tf32, this scenario in bf16. "));
   CHECK_THAT(said(fp32 + bf16), Catch::Contains(nothing + "; 2 of the 8 rows compute in bf16, as "
                                                           "this scenario does. "));
-  // Of the format of most rows, or of one that nobody knows, nothing is said.
+  // Nothing is said of the format of most rows, nor of one that nobody knows.
   CHECK_THAT(said(fp32 + bf16, {"--set", "workload.compute=fp32"}),
              Catch::Contains(nothing + ". All of"));
   CHECK_THAT(said(kind + ",0 0 0 0 0 0 0 0,a\n"), Catch::Contains(nothing + ". All of"));
@@ -220,7 +220,7 @@ TEST_CASE("rows of another number format are of no step's kind", "[tools][band]"
   CHECK(known(2, DType::bf16).subject == "Predictions of this kind");
   CHECK(known(2, DType::bf16).rows == 8);
   CHECK(known(2, DType::bf16).band.high == Approx(1 / 1.05));
-  // Of a format that nobody knows nothing is known against a row.
+  // Nothing speaks against a row where nobody knows the format.
   CHECK(known(2, std::nullopt).rows == 16);
 }
 

@@ -124,7 +124,7 @@ TEST_CASE("of a step's collectives sizes up to twice its largest are measured",
                 {.operation = Operation::broadcast, .payload = 3 * MiB},
                 {.operation = Operation::all_reduce, .payload = 2 * MiB, .group = 2},
                 {.operation = Operation::forward}};
-  // Of an all-gather the result counts.
+  // An all-gather counts by its result.
   CHECK(collectives_of({step}, 4, 4 * MiB) ==
         std::vector<CollectiveCase>{{Operation::all_reduce, 2, 4 * MiB},
                                     {Operation::broadcast, 4, 4 * MiB},

@@ -184,7 +184,7 @@ TEST_CASE("the order of entries does not show", "[tools][calibration_file]") {
 TEST_CASE("times survive to the picosecond, sizes to the byte", "[tools][calibration_file]") {
   std::mt19937_64 random(5);
   Calibration calibration;
-  // Of every magnitude, up to a quarter of an hour and a tebibyte.
+  // Numbers of every magnitude, up to a quarter of an hour and a tebibyte.
   const auto amount = [&](int bits) {
     return static_cast<std::int64_t>(random() >> (64 - 1 - random() % static_cast<unsigned>(bits)));
   };

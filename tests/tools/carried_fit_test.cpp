@@ -27,7 +27,7 @@ std::string scenario_with(const std::string& measured) {
 
 const std::string of_none = "calibrate_on: [none], rows: [{strategy: none, step: 70 ms}]";
 const std::string of_naive = "calibrate_on: [naive], rows: [{strategy: naive, step: 95 ms}]";
-/// Of the second row what is behind it is open.
+/// What follows the second row is open.
 const std::string of_both =
     "calibrate_on: [naive, overlap], rows: [{strategy: naive, step: 95 ms}, {strategy: overlap, "
     "step: 85 ms";

@@ -24,7 +24,7 @@ Step step_of(const fixtures::Script& script, const fixtures::Timeline& timeline)
   return step;
 }
 
-/// Of one step: a kernel of 10 ms, then one of `operation`, as long.
+/// The chart of one step: a kernel of 10 ms, then one of `operation`, as long.
 std::string chart_with(Operation operation) {
   fixtures::Script script;
   script.add(fixtures::kernel(10ms));

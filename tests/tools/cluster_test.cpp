@@ -670,7 +670,7 @@ TEST_CASE("networks of other NICs are noted as the user writes them, links of fi
     REQUIRE(outcome.code == 0);
     return outcome.err;
   };
-  // Of Ethernet one a node unless the link says otherwise, of InfiniBand one a rank.
+  // Ethernet has one NIC a node unless the link says otherwise, InfiniBand one a rank.
   CHECK_THAT(
       notes({"cluster.inter_node=a/link.yaml,b/link.yaml,ib-ndr"}),
       Catch::Contains("note: the networks differ in NICs of a node: a/link.yaml has 1, b/link.yaml "

@@ -103,7 +103,7 @@ TEST_CASE("run --vary, sweep and tune say how a model was described too, once",
     CAPTURE(command);
     CHECK(times(said({command, both, "--vary", "cluster.nodes=1,2"}), modes + "\n") == 1);
     CHECK(times(said({command, plain, "--vary", "cluster.nodes=1,2"}), "described:") == 0);
-    // Of two models it says which.
+    // Where there are two models it says which.
     const std::string file = scratch.write(
         "s.yaml", "workload: {model: " + plain + "}\ncluster: dgx-h100\ncompare: [flat]\n");
     const std::string mixed = said({command, file, "--vary", "workload.model=" + plain + "," + both,

@@ -242,7 +242,7 @@ TEST_CASE("programs that ran alone are told apart from one of several ranks",
   }
   CHECK_THAT(refused_log(scratch.write("both.txt", both)),
              Catch::Contains("2 programs ran side by side"));
-  // The same with one head and list of devices behind the other.
+  // Refused too is the log with one head and list of devices behind the other.
   const std::size_t table = eight.find("#       size");
   CHECK_THAT(
       refused_log(scratch.write("heads.txt", eight.substr(0, table) + eight + eight.substr(table))),

@@ -408,7 +408,7 @@ TEST_CASE("an all-reduce beside an earlier one counts from the end of that",
                 "intra_node: l.yaml}\n");
   const std::map<std::int64_t, double> expected{{4 * 2'049'000, 6000},
                                                 {4 * 7'875'584, 41'100 - 36'600},
-                                                // Of 3600 and of 6000 us, of sizes all but alike.
+                                                // 3600 and 6000 us, of sizes all but alike.
                                                 {2 * (6'563'840 + 6'637'568), 4800},
                                                 {4 * 2'431'040, 6000}};
   std::map<std::int64_t, double> found;

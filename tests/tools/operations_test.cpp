@@ -75,13 +75,13 @@ TEST_CASE("operations of another device that are taken as they are get a note",
   const std::string what = "cluster.device.operations";
   CHECK_THAT(noted("{base: a100-40, operations: my.yaml}", "NVIDIA A100-SXM4-80GB"),
              !Catch::Contains(what));
-  // Of a card that the catalogue does not have nobody can tell.
+  // Nobody can tell where the catalogue does not have the card.
   CHECK_THAT(noted("{base: a100-40, operations: my.yaml}", "my card"), !Catch::Contains(what));
   for (const char* device :
        {"h200", "h100-sxm", "{base: h200, memory_bandwidth: 4000 GB/s}",
         "{base: a100-40, operations: {scaled_from: h200}}", "{base: a100-40, operations: none}"})
     CHECK_THAT(noted(device, "my card"), !Catch::Contains(what));
-  // Of a device that is written out its memory tells whether it may be the one that was measured.
+  // Where a device is written out, its memory tells whether it may be the one that was measured.
   const auto own = [](const std::string& memory) {
     return "{compute_capability: 9.0, multiprocessors: 132, memory: 80 GiB, memory_bandwidth: " +
            memory + ", peak: {fp32: 60 TFLOP/s, bf16: 900 TFLOP/s}, operations: h200}";
@@ -107,7 +107,7 @@ TEST_CASE("a cluster's file beside the scenario gets the notes of one in the cur
   CHECK_THAT(here.err, Catch::Contains("h200 was measured on NVIDIA H200"));
   CHECK(beside.out == here.out);
   CHECK(beside.err == here.err);
-  // Of a description that stands for a scenario too.
+  // A description that stands for a scenario gets the note too.
   const Outcome bare = run("sub/d.yaml", "c.yaml");
   CHECK(bare.code == 0);
   CHECK_THAT(bare.err, Catch::Contains("h200 was measured on NVIDIA H200"));

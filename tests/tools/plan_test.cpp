@@ -40,7 +40,7 @@ bool was_simulated(const Json& candidate) {
   return !candidate["step_ms"].is_null();
 }
 
-/// The same step as `run` predicts it.
+/// The candidate's step as `run` predicts it.
 Json run_of(const std::string& file, const Json& candidate) {
   Words words{"run", file, "-q", "--set",
               "compare=[" + candidate["strategy"].get<std::string>() + "]"};
@@ -121,7 +121,7 @@ TEST_CASE("batches grow until a step does not fit, and what does not fit is told
                      (candidate["set"].contains("training.mp_policy") ? "bf16" : "") +
                      (candidate["set"].contains("training.replicate") ? "HSDP" : ""));
   }
-  // Of each way the first batch that does not fit, and no larger one.
+  // Each way has the first batch that does not fit, and no larger one.
   const std::set<std::string> ways{
       "bucketed",          "bucketedfull",         "fsdpauto",         "fsdpautofull",
       "fsdpfalse",         "fsdpfalsefull",        "fsdpautobf16",     "fsdpautofullbf16",

@@ -9,7 +9,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// Of a small model on that cluster.
+/// A small model on that cluster.
 class OnCluster {
  public:
   explicit OnCluster(const std::string& cluster)

@@ -176,7 +176,7 @@ TEST_CASE("schedule --program prints what each task does to which memory", "[too
                            "Scale b0[0:1024] <- g5 x 0.5", "all_reduce b0 in world, sum",
                            "Scale g5 <- b0[0:1024]", "program of ranks 0-1"})
     CHECK_THAT(all.out, Catch::Contains(line));
-  // Of ranks of which one updates something alone, each has a program.
+  // Ranks of which one updates something alone have a program each.
   const Outcome owners =
       ddpsim({"schedule", first_example, "--program", "--set", "training.strategy=bucketed",
               "--set", "training.comm_hook=zero_step"});

@@ -193,7 +193,7 @@ TEST_CASE("a file without a row to calibrate on as asked is left out, and said t
 }
 
 TEST_CASE("a median error past the tolerance is exit code 3 and one line", "[tools][score]") {
-  // Of the seed's one predicted row, about 2 %.
+  // The seed's one predicted row is about 2 % off.
   for (const char* tight : {"0.1%", "0.1 %", "0.001"}) {
     const Outcome outcome = ddpsim({"score", seed, "--quiet", "--tolerance", tight});
     CHECK(outcome.code == 3);

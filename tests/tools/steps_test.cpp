@@ -22,7 +22,7 @@ Json bucketed(const std::vector<std::string>& more) {
 
 const std::string seeds = std::string(DDPSIM_SCENARIOS) + "/seeds/";
 
-/// Of a seed, under one strategy, `count` steps.
+/// `count` steps of a seed, under one strategy.
 Json ran_ahead(const std::string& seed, const std::string& strategy, int count,
                const std::vector<std::string>& more = {}) {
   std::vector<std::string> arguments{

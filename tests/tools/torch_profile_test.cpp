@@ -39,7 +39,7 @@ Outcome profiled(const Scratch& scratch, const std::vector<std::string>& argumen
   return outcome;
 }
 
-/// The same several times, with torch imported once.
+/// Several such profiles, with torch imported once.
 void all_profiled(const Scratch& scratch, const std::vector<std::vector<std::string>>& runs) {
   std::vector<PythonProgram> programs;
   for (const std::vector<std::string>& arguments : runs) {

@@ -256,7 +256,7 @@ TEST_CASE("under another rule savings and what is to paste are of buckets by tha
 
 TEST_CASE("the verdict does not deny a cap that the table shows to be a little shorter",
           "[tools][tune]") {
-  // Of a step of 859 ms communication is 5 ms, of which buckets save 0.2 ms at best.
+  // In a step of 859 ms communication is 5 ms, of which buckets save 0.2 ms at best.
   const Scratch scratch;
   const std::string file =
       scratch
@@ -536,7 +536,7 @@ TEST_CASE("caps as CSV, one line each", "[tools][tune]") {
 
 TEST_CASE("a verdict over a network that says no kind rests on the same assumption",
           "[tools][tune]") {
-  // Of a table of several nodes nothing tells the number of NICs, which sets what kernels lose.
+  // In a table of several nodes nothing tells the number of NICs, which sets what kernels lose.
   const Scratch scratch;
   scratch.write("table.yaml",
                 "ranks: 16\nnodes: 2\nall_reduce:\n"

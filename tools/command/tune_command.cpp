@@ -137,7 +137,7 @@ Training bucketed(Training training, const Choice& choice) {
   return training;
 }
 
-/// The same command of a sharded step: how its units are made, in place of buckets.
+/// `tune` of a sharded step: how its units are made, in place of buckets.
 void tune_sharded(const CommonOptions& options, const Flags& flags, const Scenario& scenario) {
   for (const auto& [flag, given] :
        {std::pair("--buckets", flags.buckets), std::pair("--report", options.report)})

@@ -68,7 +68,7 @@ struct NcclLog {
   int trees = 0;                             ///< [channel] how many trees the first rank stands in
   std::map<std::string, std::int64_t> transports;  ///< "NET/IB/GDRDMA": connections
   std::optional<NcclSearch> ring_search, tree_search;
-  // Of one rank; of all of a node they are in `of_hosts`.
+  // What one rank says; what all ranks of a node say is in `of_hosts`.
   double nvlink_gb_per_s = 0;  ///< of one GPU, as NCCL counts it; 0: no NVLink, or not said
   bool nvswitch = false;
   std::string network;                       ///< "IB", "Socket", "AWS Libfabric"; "" if not said

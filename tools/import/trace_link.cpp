@@ -29,8 +29,8 @@ std::vector<TimesTaken> times_of(const RankTraces& traces) {
   return times;
 }
 
-/// Of the steps in which a time of these buckets is known, the mean of those that are: the buckets
-/// follow each other, so it is their sum that a step feels.
+/// [step in which a time of these buckets is known] The mean of the times that are known: the
+/// buckets follow each other, so it is their sum that a step feels.
 std::vector<Duration> means_by_step(const std::vector<TimesTaken>& times,
                                     const std::vector<std::size_t>& buckets) {
   std::vector<Duration> means;

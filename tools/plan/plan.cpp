@@ -315,7 +315,8 @@ class Chains {
     });
   }
 
-  /// Of a way between two others: the batches that the one with more memory left has alone.
+  /// The batches to try. A way between two others has those that the one with more memory left has
+  /// alone.
   Batches batches_at(std::size_t chain) const {
     const auto& between = plan_.ways[way_of(chain)].between;
     if (!between) return batches_;

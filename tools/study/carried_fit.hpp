@@ -28,7 +28,7 @@ std::vector<OtherThanMeasured> rows_other_than_measured(const Scenario& scenario
                                                         const std::vector<FittedRows>& fitted,
                                                         const std::vector<Setting>& settings);
 
-/// The same of what `settings` make of the file's rows: `measured` is of the file as it stands.
+/// As above, for what `settings` make of the file's rows: `measured` is of the file as it stands.
 /// Empty also where the file by itself is no scenario.
 std::vector<OtherThanMeasured> rows_changed_by(const Scenario& scenario,
                                                const std::vector<Setting>& settings);

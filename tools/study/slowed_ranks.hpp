@@ -21,8 +21,8 @@ void check_exceptions(const Scenario& scenario);
 std::vector<RunOptions> paces_of(const Scenario& scenario, const std::vector<program::Job>& jobs,
                                  int rank);
 
-/// Of so many ranks those with inputs that are no exceptions; all with inputs, if there are no
-/// others.
+/// The ranks, among so many, that have inputs and are no exceptions; all that have inputs, if there
+/// are no others.
 std::vector<int> typical_ranks(const Training& training, const Cluster& cluster, int ranks);
 
 /// The rank for which one that is no exception waits longest, at the buckets' last all-reduces.

@@ -64,9 +64,9 @@ class Modules {
     return members;
   }
 
-  /// Of the modules that the name lies under, and that are no mere lists (a block is
-  /// none), the outermost one with
-  /// nothing else to take, or the innermost that takes the same and is no part of a block.
+  /// Among the modules that the name lies under, and that are no mere lists (a block is none), the
+  /// outermost one with nothing else to take, or the innermost that takes the same and is no part
+  /// of a block.
   std::optional<std::string> outermost(const std::string& name,
                                        const std::set<std::int32_t>& unit) const {
     const std::size_t block = block_of(name).size();

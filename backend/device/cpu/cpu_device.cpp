@@ -376,8 +376,8 @@ void CpuDevice::begin(const Job& job, std::size_t program) {
   });
 }
 
-/// Of 16 bits they are fp32's, rounded (torch draws 16 numbers and more from coarser uniform ones
-/// then).
+/// Numbers of 16 bits are fp32's, rounded (torch draws 16 and more of them from coarser uniform
+/// ones).
 void CpuDevice::draw(const Job& job, BufferId buffer, const Piece& piece, bool fresh) {
   if (piece.empty()) return draws_.draw(job, buffer, {}, fresh);
   const InFull numbers(values_of(piece));

@@ -369,7 +369,7 @@ class ProgramMemory {
     current_ = nullptr;
   }
 
-  /// Of a backward pass: gradients that do not stay go when it ends.
+  /// Begins a backward pass: gradients that do not stay go when it ends.
   void begin_section() {
     in_section_ = true;
     ends_.push_back(never);
@@ -476,7 +476,7 @@ class UpdateMemory {
     return {job.buffers[parameter.buffer].index};
   }
 
-  /// Of what all elements take, what so many of them take.
+  /// What so many elements take, where all of them take `all`.
   static Bytes part(Bytes all, std::int64_t elements, std::int64_t of) {
     if (elements == of || of == 0) return all;
     return Bytes{static_cast<std::int64_t>(

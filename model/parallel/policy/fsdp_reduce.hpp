@@ -21,9 +21,9 @@ class FsdpReductions {
   /// others are not.
   void find_upcasts(StepBuilder& step, const std::vector<StepUnit>& units);
   bool upcasts() const { return upcasts_; }
-  /// Of the first micro-batch.
+  /// What the first micro-batch does with its gradients.
   void upcast(StepBuilder& step, const StepUnit& unit);
-  /// Of a later one.
+  /// What a later one does.
   void add_up(StepBuilder& step, const StepUnit& unit);
 
   /// F36, F45, F55.

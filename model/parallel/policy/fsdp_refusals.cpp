@@ -37,7 +37,7 @@ std::string divisors_text(int ranks) {
                      last);
 }
 
-/// Of so many ranks the replicas, and the groups of neighbours.
+/// Whether so many ranks divide into the replicas, and these into the groups of neighbours.
 std::optional<Refusal> mesh_refusal(const Training& training, int ranks) {
   const int replicas = training.replicate;
   if (ranks % replicas != 0)

@@ -74,7 +74,7 @@ class BucketMarks {
   std::optional<std::string_view> of_step_, of_others_;
   std::int32_t launched_ = nobody;         ///< the latest deed
   std::vector<std::int32_t> position_of_;  ///< [parameter] in the order of arrival
-  // Of the present backward pass:
+  // These are about the present backward pass:
   std::vector<bool> is_filled_;  ///< [position]
   std::size_t full_ = 0;         ///< the first so many are in their buckets
 };

@@ -84,7 +84,7 @@ class StepWriter {
     kernel_task(what, number_of(work), action, of);
   }
 
-  // Of the newest task:
+  // These are about the newest task:
   std::int32_t newest() const { return static_cast<std::int32_t>(tasks_.size()) - 1; }
   void depend(std::int32_t on);
   /// This rank alone does it.

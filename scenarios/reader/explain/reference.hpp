@@ -23,7 +23,7 @@ std::string key_tree();
 /// these, if `key` is none.
 std::string explanation(const std::string& key, const std::vector<GlossaryEntry>& more = {});
 
-/// The same; "" if `key` is none of these.
+/// That explanation; "" if `key` is none of these.
 std::string known_explanation(const std::string& key, const std::vector<GlossaryEntry>& more);
 
 /// The page docs/scenario.md.

@@ -140,7 +140,7 @@ void check_kind(const Yaml& root, FileKind expected, const Yaml* named) {
     const std::string& mark = format->scalar();
     for (const KnownKind& kind : known_kinds)
       if (kind.mark == mark) found = kind.kind;
-    // Of a version that nobody knows the reader says which there are.
+    // The reader says which versions there are, where nobody knows this one.
     const bool is_of_model = expected == FileKind::model;
     const std::string_view usual = known_kind(is_of_model ? FileKind::profile : expected).mark;
     if (!found && !usual.empty() && without_version(mark) == without_version(usual)) return;

@@ -10,12 +10,12 @@ namespace ddpsim {
 // nccl-tests; make a link of it: ddpsim import nccl-tests FILE -o link.yaml"; "": it is nothing
 // that is imported, as far as is sure.
 
-/// Of JSON, and of what is compressed: a trace of PyTorch's profiler, results of nccl-tests. No
+/// For JSON, and what is compressed: a trace of PyTorch's profiler, results of nccl-tests. No
 /// file of ours has their keys.
 std::string json_to_import(const std::string& file, std::string_view text);
 
-/// Of lines: the output of nccl-tests, or of a job with NCCL_DEBUG. Ask it of what is no mapping of
-/// YAML: a file of ours may quote such lines.
+/// For lines: the output of nccl-tests, or of a job with NCCL_DEBUG. Ask it of what is no mapping
+/// of YAML: a file of ours may quote such lines.
 std::string log_to_import(const std::string& file, std::string_view text);
 
 }  // namespace ddpsim

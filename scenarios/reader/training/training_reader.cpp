@@ -486,7 +486,7 @@ Value<std::optional<CpuOffload>> offload_value() {
           {}};
 }
 
-/// Of strategy fsdp, by PyTorch's names.
+/// The keys of strategy fsdp, by PyTorch's names.
 void add_shards(Map<TrainingDraft>& map) {
   map.key_read(
          "units", units_type(),

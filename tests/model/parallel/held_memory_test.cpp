@@ -179,7 +179,7 @@ TEST_CASE("a comm hook's tensors are one bucket's at a time, but for what it kee
   HeldStep step = chain_of_four();
   step.training.comm_hook.kind = CommHookKind::fp16_compress;
   CHECK(step.peak().most[Holds::hook] == Bytes{2 * 20'000});
-  // Of rank 1 a matrix of 100 x 100 has 100 numbers in P and in Q; all of it is compressed. Kept:
+  // At rank 1 a matrix of 100 x 100 has 100 numbers in P and in Q; all of it is compressed. Kept:
   // those and the error; for a while: the input of one bucket.
   for (Parameter& each : step.workload.parameters) each.shape = {100, 100};
   step.training.comm_hook.kind = CommHookKind::powersgd;

@@ -64,7 +64,7 @@ std::size_t fingerprints_of_changes(const Job& job) {
 
 TEST_CASE("a job that differs in one field of anything has another fingerprint",
           "[model][program][fingerprint]") {
-  // Of two works 20 fields each, of each kind of action an origin of eight, and what is inside.
+  // Two works of 20 fields each, and an origin of eight and what is inside for each kind of action.
   CHECK(fingerprints_of_changes(full_job()) > 2 * 16 + 8 * std::variant_size_v<Action> + 150);
 }
 

@@ -86,7 +86,7 @@ TEST_CASE("what waited for a task that is left out waits for what that one waite
   });
   CHECK(tasks_of(bare) == Names{"forward", "forward", "backward behind 0 1"});
   CHECK(flat(bare).tasks[2].gradient == 1);
-  // Of a task that waited for nothing, nothing is left to wait for.
+  // Where a task that is taken out waited for nothing, nothing is left to wait for.
   const program::Job late = without(job, [&](const program::Task& task) {
     return job.works[task.work].operation == Operation::forward;
   });

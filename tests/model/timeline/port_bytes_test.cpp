@@ -5,7 +5,7 @@
 using namespace ddpsim;
 
 TEST_CASE("a port sends what it sends in rings", "[model][port_bytes]") {
-  // Of four ranks: three quarters twice, the part three times, three quarters once.
+  // Four ranks send three quarters twice, the part three times, three quarters once.
   CHECK(port_share(Operation::all_reduce, 4) == 1.5);
   CHECK(port_share(Operation::all_gather, 4) == 3);
   CHECK(port_share(Operation::reduce_scatter, 4) == 0.75);

@@ -28,7 +28,7 @@ TEST_CASE("spans come by stream, then by start, without those of no length", "[m
   for (const Span& span : spans_of({of.job, of.times, 0}))
     seen.emplace_back(of.job.streams[span.stream].name, span.task, span.start.time_since_epoch(),
                       span.end.time_since_epoch());
-  // Of work on the host's own thread, enqueueing and work are one span.
+  // Where the host's own thread works, enqueueing and work are one span.
   CHECK(seen == std::vector<Seen>{{"host", 0, 1ms, 3ms},
                                   {"host", 1, 3ms, 4ms},
                                   {"host", 2, 4ms, 5ms},

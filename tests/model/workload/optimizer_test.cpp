@@ -156,7 +156,7 @@ TEST_CASE("Muon orthogonalises the matrices between the first and the last layer
   workload.parameters[1].shape = {40, 30};
   workload.parameters[3].shape = {30, 40};
   const std::vector<Kernel> kernels = optimizer_kernels(Optimizer::muon, workload);
-  // Of the second alone: momentum, 5 x 3 products, update; then AdamW of the other three.
+  // The second alone has momentum, 5 x 3 products, update; then AdamW of the other three.
   REQUIRE(kernels.size() == 1 + 15 + 1 + 1);
   double flops = 0;
   for (const Kernel& kernel : kernels)

@@ -49,7 +49,7 @@ inline Cluster ring(int ranks, Duration latency, Bandwidth bandwidth) {
   return cluster;
 }
 
-/// The same where every all-reduce takes `time`.
+/// That cluster, where every all-reduce takes `time`.
 inline Cluster constant(int ranks, Duration time) {
   Cluster cluster = ring(ranks, Duration::zero(), gigabytes_per_second(100));
   cluster.intra_node.all_reduce = {{Bytes{1}, time}, {GiB, time}};

@@ -438,7 +438,7 @@ TEST_CASE("a step is predicted from a calibration alone", "[scenarios][calibrati
   const Scenario scenario = read_scenario(scratch.write("s.yaml", calibrated_scenario));
   const StepModel model = model_of(scenario);
   CHECK(predict(model, scenario.training).metrics.step > 0us);
-  // Of copies alone 2 MB in 200 us is known: 0.1 us a kB.
+  // For copies alone 2 MB in 200 us is known: 0.1 us a kB.
   const Parameter& first = scenario.workload.parameters.front();
   const std::vector<Work> alone{model.works.table[model.works.copy_out.front().number]};
   const WorkCost copy_out = model.costs.price(alone, {}).works.front();

@@ -71,7 +71,7 @@ TEST_CASE("a described model has the products of the catalogue's, pass by pass",
   }
 }
 
-/// Of both passes of a step, on the device and its host.
+/// What both passes of a step take on the device and its host.
 struct Sums {
   Duration busy, host;
 };

@@ -157,7 +157,7 @@ TEST_CASE("a description says what its layers keep, and so the memory of a step 
       step_memory(scenario.workload, scenario.optimizer, scenario.training, step.job());
   CHECK(memory.knows_activations);
   CHECK(memory.most[program::Holds::activation] == Bytes{4096 + 1024});
-  // Of one layer it is not known, and so of none.
+  // Memory is unknown where it is not known of one layer.
   const Scenario unknown = scenario_of(
       scratch, with(13, "  - {name: b, forward: [[0, 2], [1, 3]], backward: [1, 0, 2]}"));
   CHECK(!has_memory(unknown.workload));

@@ -51,7 +51,7 @@ inline std::string refusal(const Scratch& scratch, const std::string& content,
   return "";
 }
 
-/// The same of the good scenario with one line in place of another.
+/// Why the good scenario is refused with one line in place of another.
 inline std::string refusal_at(const Scratch& scratch, int number, const std::string& text) {
   return refusal(scratch, spoiled(number, text));
 }

@@ -193,7 +193,7 @@ TEST_CASE("a change of one of several places that share a mapping by alias leave
     return std::pair(cluster.intra_node.bandwidth.bytes_per_second,
                      cluster.inter_node.bandwidth.bytes_per_second);
   };
-  // Of the anchor, of the alias, and of one after the other.
+  // The anchor is changed, then the alias, then one after the other.
   CHECK(bandwidths({}) == std::pair(100e9, 100e9));
   CHECK(bandwidths({{"cluster.intra_node.bandwidth", "1 GB/s"}}) == std::pair(1e9, 100e9));
   CHECK(bandwidths({{"cluster.inter_node.bandwidth", "2 GB/s"}}) == std::pair(100e9, 2e9));

@@ -126,7 +126,7 @@ inline Entry random_training_keys(Dice& dice) {
   return training;
 }
 
-/// Of one node or two, with each optional part now and then.
+/// A scenario of one node or two, with each optional part now and then.
 inline Entry random_scenario(Dice& dice) {
   Entry cluster{"cluster",
                 {},

@@ -41,7 +41,7 @@ void add_scaling_pictures(Page& page, const std::vector<ScalingCurve>& curves,
   if (curves.empty() || curves.front().points.size() < 2) return;
   Plot steps = over_ranks(curves, "Step over ranks", "step, ms",
                           [](const ScalingPoint& point) { return in_ms(point.step); });
-  // Of the last alone of which steps were measured: the others' would lie on it.
+  // Only the last curve whose steps were measured has a band: the others' would lie on it.
   const auto known = std::find_if(curves.rbegin(), curves.rend(),
                                   [](const ScalingCurve& each) { return has_band(each.strategy); });
   const bool has_band = accuracy && known != curves.rend();

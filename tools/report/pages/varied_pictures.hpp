@@ -22,8 +22,7 @@ struct VariedFigures {
 std::optional<VariedFigures> varied_figures(std::size_t point, const std::vector<Field>& columns,
                                             const TableRow& row, const std::optional<Field>& best);
 
-// Of steps the best and the shortest are those of steps that fit their device's memory, where some
-// do.
+// The best and the shortest steps are among those that fit their device's memory, where some do.
 
 /// The best step by `best` and the shortest in a sentence each, and where what is trained in a step
 /// varies the most tokens (or samples) per second.

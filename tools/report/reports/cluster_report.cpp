@@ -141,8 +141,8 @@ std::string fitted_interference(const Cluster& cluster, double strength) {
       knows_nics(cluster) ? "" : fmt::format(", and is assumed {}", one_nic_taken));
 }
 
-/// Of interference over NICs that nobody measured. A row that did not go over NICs may have fitted
-/// its strength.
+/// What is said of interference over NICs that nobody measured. A row that did not go over NICs may
+/// have fitted its strength.
 std::string assumed_interference(const Cluster& cluster, double strength) {
   const std::string scaled =
       strength == 1 ? ""

@@ -52,7 +52,7 @@ Page run_page(const Comparison& run, const MoreOfSteps& more);
 /// A line for each strategy that takes more memory, or computes more, than the device can.
 std::vector<std::string> run_warnings(const Comparison& run);
 
-/// Of which step the figures of a table are where some steps average models (post_local_sgd), and
+/// Which step the figures of a table are of, where some steps average models (post_local_sgd), and
 /// what the mean of all is.
 std::vector<std::string> long_run_notes(const Comparison& run);
 

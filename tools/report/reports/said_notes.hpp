@@ -24,14 +24,14 @@ std::vector<std::string> idle_strategy_notes(const Scenario& scenario,
 /// On a fit to measured rows of something else (tools/study/carried_fit.hpp).
 std::vector<std::string> fit_notes(const CalibratedModel& priced);
 
-/// Of `ddpsim run`: those, and notes on its steps, on its curves over numbers of ranks and, where
-/// no step fits the device's memory, on what would fit.
+/// What `ddpsim run` says: those, and notes on its steps, on its curves over numbers of ranks and,
+/// where no step fits the device's memory, on what would fit.
 std::vector<std::string> run_notes(const Comparison& run, const std::string& file,
                                    const std::vector<Setting>& set,
                                    const std::vector<ScalingCurve>& curves = {});
 
-/// Of `ddpsim run --scaling`: what holds at the scenario's own size and is taken at others, and the
-/// exceptions that are not in every point.
+/// What `ddpsim run --scaling` says: what holds at the scenario's own size and is taken at others,
+/// and the exceptions that are not in every point.
 std::vector<std::string> scaling_notes(const Comparison& run,
                                        const std::vector<ScalingCurve>& curves);
 
@@ -44,12 +44,12 @@ std::vector<std::string> unfit_notes(const Scenario& scenario, const Tuning& tun
 /// `bucketed`. A note for each key that says otherwise.
 std::vector<std::string> take_as_tuned(Training& training);
 
-/// Of `ddpsim tune`: scenario_notes, fit_notes, far_row_notes and unfit_notes.
+/// What `ddpsim tune` says: scenario_notes, fit_notes, far_row_notes and unfit_notes.
 std::vector<std::string> tune_notes(const Scenario& scenario, const CalibratedModel& priced,
                                     const Tuning& tuning, const std::string& file,
                                     const std::vector<Setting>& set);
 
-/// The same of a sharded step, and that no sharding fits, where none does.
+/// What it says of a sharded step: the same, and that no sharding fits, where none does.
 std::vector<std::string> shard_notes(const Scenario& scenario, const CalibratedModel& priced,
                                      const ShardTuning& tuning, const std::string& file,
                                      const std::vector<Setting>& set);

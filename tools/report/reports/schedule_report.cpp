@@ -71,7 +71,7 @@ Table hooks_table(const Scenario& scenario, const std::vector<HookFiring>& hooks
   return table;
 }
 
-/// Of a unit whose parameters are all frozen: its name.
+/// The first and the last parameter; of a unit whose parameters are all frozen, its name.
 std::string first_and_last(const Scenario& scenario, const program::ParameterGroup& bucket) {
   if (bucket.parameters.empty()) return bucket.name;
   return parameter_of(scenario, bucket.parameters.front()).name + " .. " +

@@ -88,7 +88,7 @@ Table sharding_choices(const ShardTuning& tuning) {
   return table;
 }
 
-/// Of each value of each setting, the best that has it.
+/// For each value of each setting, the best step that has it.
 Table settings_table(const ShardTuning& tuning) {
   Table table{{fields::setting_value, fields::number_of_units, fields::sharded_step_ms,
                fields::sharded_peak_bytes.with(Importance::much), fields::over_each_block,

@@ -98,7 +98,7 @@ class CudaGpu : public Gpu {
     if (number < streams_.size() && streams_[number].stream != nullptr) return;
     if (number >= streams_.size()) streams_.resize(number + 1);
     StreamParts& made = streams_[number];
-    // Of one priority, as PyTorch's are by default.
+    // Streams have one priority, as PyTorch's have by default.
     CHECKED(cudaStreamCreateWithFlags(&made.stream, cudaStreamNonBlocking));
     CHECKED(cublasCreate(&made.cublas));
     made.workspace = give_workspace(made.cublas, made.stream);
