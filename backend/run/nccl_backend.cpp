@@ -14,6 +14,7 @@
 #include "backend/device/cuda/nccl_profiler.hpp"
 #include "backend/device_error.hpp"
 #include "backend/execute/executor.hpp"
+#include "backend/execute/operand_refusal.hpp"
 #include "backend/link/nccl/gpu_all_reduce_timer.hpp"
 #include "backend/link/nccl/nccl_beside.hpp"
 #include "backend/link/nccl/nccl_link.hpp"
@@ -30,7 +31,7 @@ void check_types(const Workload& workload) {
     if (each.dtype == DType::tf32)
       throw std::invalid_argument(fmt::format(
           "{} is tf32, which is how numbers are multiplied: store it as fp32", each.name));
-    if (!is_gpu_number(each.dtype))
+    if (!execute::is_number(each.dtype))
       throw std::invalid_argument(fmt::format(
           "the nccl backend computes in fp32, bf16 and fp16, and {} is {}: such a step is only "
           "predicted",

@@ -13,11 +13,6 @@ inline std::span<float> floats(const execute::Piece& piece) {
   return {reinterpret_cast<float*>(piece.data), static_cast<std::size_t>(piece.count)};
 }
 
-/// Formats that a CPU computes with.
-inline bool is_number(DType type) {
-  return type == DType::fp32 || type == DType::fp16 || type == DType::bf16;
-}
-
 /// A piece of fp32, fp16 or bf16 numbers.
 inline Values values_of(const execute::Piece& piece) {
   if (size_of(piece.type) == Bytes{4}) return Values(floats(piece));

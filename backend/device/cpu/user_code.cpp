@@ -9,6 +9,7 @@
 #include "backend/comm_hooks/values.hpp"
 #include "backend/device/cpu/piece_values.hpp"
 #include "backend/device_error.hpp"
+#include "backend/execute/operand_refusal.hpp"
 #include "backend/plugin/comm_hook_call.hpp"
 #include "backend/plugin/exit_guard.hpp"
 #include "backend/plugin/gradient_hook_call.hpp"
@@ -71,7 +72,7 @@ std::string UserCode::refusal(const Job& job, const program::Actions& actions,
   if (reads.empty()) return "the user's code has nothing to read";
   plugins.check_comm_hook(name, type_of(before ? writes.front() : reads.front()));
   const Slice& bucket = before ? reads.front() : writes.front();
-  if (!is_number(type_of(bucket)) ||
+  if (!execute::is_number(type_of(bucket)) ||
       bucket.count != (before ? writes.front() : reads.front()).count)
     return "its bucket is not of as many numbers as its payload";
   return "";

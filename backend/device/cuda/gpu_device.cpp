@@ -8,6 +8,7 @@
 
 #include "backend/comm_hooks/quantization.hpp"
 #include "backend/execute/chunks.hpp"
+#include "backend/execute/operand_refusal.hpp"
 #include "backend/execute/start_values.hpp"
 
 namespace ddpsim {
@@ -234,7 +235,7 @@ class GpuActions {
   }
 
   void scale(const Piece& to, const Piece& from, float factor) {
-    if (to.type == from.type && is_gpu_number(to.type))
+    if (to.type == from.type && execute::is_number(to.type))
       return gpu_.scale(stream_, to.data, from.data, to.count, to.type, factor);
     if (to.type == from.type)  // as bytes: the factor is 1
       return gpu_.copy(stream_, to.data, from.data, size_in_bytes(to));

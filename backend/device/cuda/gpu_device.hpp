@@ -57,9 +57,4 @@ class GpuDevice : public execute::Device {
   int updates_ = 0;          ///< rounds with one so far
 };
 
-/// The numbers that GPUs compute with.
-constexpr bool is_gpu_number(DType type) {
-  return type == DType::fp32 || type == DType::fp16 || type == DType::bf16;
-}
-
 }  // namespace ddpsim
