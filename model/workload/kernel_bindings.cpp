@@ -21,21 +21,66 @@ void bind_gradient(const Workload& workload, std::int32_t index,
   bindings[at(parameter.ready_after)].fills.push_back(index);
 }
 
-void bind_weight(const Workload& workload, std::int32_t index, const std::vector<Kernel>& kernels,
-                 const std::vector<GradientBinding>* gradients,
-                 std::vector<std::int32_t>& weights) {
-  const std::int64_t elements = workload.parameters[at(index)].elements();
-  bool is_read_again = false;  // by a checkpoint's forward kernel
-  for (std::size_t k = 0; k < kernels.size(); ++k) {
-    const auto& gemm = kernels[k].gemm;
-    if (!gemm || gemm->batch != 1 || gemm->k * gemm->n != elements) continue;
-    if (weights[k] != nobody || (gradients != nullptr && (*gradients)[k].result != nobody))
-      continue;
-    const bool is_again = kernels[k].recomputed == 1;
-    if (is_again && is_read_again) continue;
-    weights[k] = index;
-    if (!is_again) return;
-    is_read_again = true;  // and the data gradient reads it too
+/// Does the kernel multiply with a matrix of so many elements?
+bool multiplies(const Kernel& kernel, std::int64_t elements) {
+  return kernel.gemm && kernel.gemm->batch == 1 && kernel.gemm->k * kernel.gemm->n == elements;
+}
+
+/// The parameters of each layer in the order in which backward writes their gradients, and behind
+/// which kernel: [layer].
+struct Written {
+  std::int32_t parameter, kernel;
+};
+std::vector<std::vector<Written>> written_in_order(
+    const std::vector<std::vector<GradientBinding>>& gradients) {
+  std::vector<std::vector<Written>> written;
+  for (const std::vector<GradientBinding>& layer : gradients) {
+    written.emplace_back();
+    for (std::int32_t k = 0; k < static_cast<std::int32_t>(layer.size()); ++k) {
+      const GradientBinding& kernel = layer[at(k)];
+      if (kernel.result != nobody) written.back().push_back({kernel.result, k});
+      for (const std::int32_t each : kernel.fills) written.back().push_back({each, k});
+    }
+  }
+  return written;
+}
+
+/// Kernels of a forward pass, some of which a checkpoint runs again within backward: parameters are
+/// multiplied with in the order that backward has the other way round.
+void bind_forward(const Workload& workload, const std::vector<Written>& written,
+                  const std::vector<Kernel>& kernels, bool recomputed,
+                  std::vector<std::int32_t>& weights) {
+  for (std::size_t i = written.size(); i-- > 0;) {
+    const std::int64_t elements = workload.parameters[at(written[i].parameter)].elements();
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      if ((kernels[k].recomputed == 1) != recomputed || weights[k] != nobody ||
+          !multiplies(kernels[k], elements))
+        continue;
+      weights[k] = written[i].parameter;
+      break;
+    }
+  }
+}
+
+/// The gradient of a product's input comes beside that of its weight: before it, or, where nothing
+/// fits there, behind it.
+void bind_backward(const Workload& workload, const std::vector<Written>& written,
+                   const std::vector<Kernel>& kernels,
+                   const std::vector<GradientBinding>& gradients,
+                   std::vector<std::int32_t>& weights) {
+  for (const Written& each : written) {
+    const std::int64_t elements = workload.parameters[at(each.parameter)].elements();
+    const auto fits = [&](std::int32_t k) {
+      return kernels[at(k)].recomputed != 1 && weights[at(k)] == nobody &&
+             gradients[at(k)].result == nobody && multiplies(kernels[at(k)], elements);
+    };
+    std::int32_t found = each.kernel;
+    while (found >= 0 && !fits(found)) --found;
+    if (found < 0) {
+      found = each.kernel;
+      while (found < static_cast<std::int32_t>(kernels.size()) && !fits(found)) ++found;
+    }
+    if (found < static_cast<std::int32_t>(kernels.size())) weights[at(found)] = each.parameter;
   }
 }
 
@@ -52,15 +97,16 @@ std::vector<std::vector<GradientBinding>> bind_gradients(const Workload& workloa
 
 std::vector<WeightBindings> bind_weights(
     const Workload& workload, const std::vector<std::vector<GradientBinding>>& gradients) {
+  const std::vector<std::vector<Written>> written = written_in_order(gradients);
   std::vector<WeightBindings> weights;
-  for (const Layer& layer : workload.layers)
-    weights.push_back({std::vector<std::int32_t>(layer.forward.size(), nobody),
+  for (std::size_t l = 0; l < workload.layers.size(); ++l) {
+    const Layer& layer = workload.layers[l];
+    WeightBindings& of = weights.emplace_back(
+        WeightBindings{std::vector<std::int32_t>(layer.forward.size(), nobody),
                        std::vector<std::int32_t>(layer.backward.size(), nobody)});
-  for (std::int32_t p = 0; p < static_cast<std::int32_t>(workload.parameters.size()); ++p) {
-    const auto number = at(workload.parameters[at(p)].layer);
-    const Layer& layer = workload.layers[number];
-    bind_weight(workload, p, layer.forward, nullptr, weights[number].forward);
-    bind_weight(workload, p, layer.backward, &gradients[number], weights[number].backward);
+    bind_forward(workload, written[l], layer.forward, false, of.forward);
+    bind_forward(workload, written[l], layer.backward, true, of.backward);
+    bind_backward(workload, written[l], layer.backward, gradients[l], of.backward);
   }
   return weights;
 }
