@@ -180,16 +180,18 @@ void Communicator::all_reduce(DType type, std::span<std::uint16_t> values, std::
 
 void Communicator::all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                               std::uint32_t tag) {
-  if (mine.empty()) return;
-  if (all.size() != mine.size() * static_cast<std::size_t>(ranks_))
+  if (all.empty()) return;
+  const auto ranks = static_cast<std::size_t>(ranks_);
+  if (mine.empty() ? all.size() % ranks != 0 : all.size() != mine.size() * ranks)
     throw DeviceError("all-gather: there is no room for everyone's part");
   if (ranks_ == 1) {
-    std::memcpy(all.data(), mine.data(), mine.size());
+    if (!mine.empty()) std::memcpy(all.data(), mine.data(), mine.size());
     return;
   }
   guarded("all-gather", [&] {
     gloo::AllgatherOptions options(context_);
-    options.setInput(const_cast<char*>(reinterpret_cast<const char*>(mine.data())), mine.size());
+    if (!mine.empty())
+      options.setInput(const_cast<char*>(reinterpret_cast<const char*>(mine.data())), mine.size());
     options.setOutput(reinterpret_cast<char*>(all.data()), all.size());
     options.setTag(tag);
     options.setTimeout(patience());

@@ -55,7 +55,7 @@ class Communicator {
   /// The all-reduce of 16-bit numbers of `type` (fp16, bf16), which are added in fp32 and rounded
   /// after each addition.
   void all_reduce(DType type, std::span<std::uint16_t> values, std::uint32_t tag = 0);
-  /// Everyone's `mine`, all of one size, by rank.
+  /// Everyone's `mine`, all of one size, by rank; if it is empty, each has its own in `all`.
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all, std::uint32_t tag = 0);
   /// The root's bytes to all.
   void broadcast(std::span<char> bytes, int root = 0, std::uint32_t tag = 0);

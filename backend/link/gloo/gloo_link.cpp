@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "backend/link/gloo/ring.hpp"
+#include "backend/link/gloo/room.hpp"
 
 namespace ddpsim {
 
@@ -18,19 +19,6 @@ using program::Collectives;
 using program::Reduction;
 
 namespace {
-
-/// A piece of memory that is there for one call.
-class Room {
- public:
-  Room(DType type, std::int64_t count)
-      : bytes_(static_cast<std::size_t>(count * size_of(type).count)),
-        piece_{type, bytes_.data(), count} {}
-  const Piece& piece() const { return piece_; }
-
- private:
-  std::vector<std::byte> bytes_;
-  Piece piece_;
-};
 
 void copy(const Piece& to, const Piece& from) {
   if (to.data != from.data) std::memmove(to.data, from.data, from.bytes().size());
@@ -114,15 +102,19 @@ void GlooLink::all_gather(const Collective& collective, const Exchange& exchange
   }
   const PartBegins begins = begins_of(exchange, exchange.to);
   const Piece mine = part(exchange.to, begins, exchange.group.place);
-  const bool alike = exchange.counts.empty() && !(exchange.from == exchange.to);
-  if (alike && is_everyone(exchange.group)) {
+  const bool in_place = exchange.from == exchange.to;
+  const bool of_all = exchange.counts.empty() && is_everyone(exchange.group);
+  const auto ranks = static_cast<std::int64_t>(exchange.group.size());
+  if (of_all && in_place && exchange.to.count % ranks == 0)
+    return communicator.all_gather({}, exchange.to.bytes(), exchange.tag);
+  if (of_all && !in_place) {
     const Room room(exchange.from.type,
                     overlap(exchange.from, exchange.to) ? exchange.from.count : 0);
     const Piece from = room.piece().empty() ? exchange.from : room.piece();
     copy(from, exchange.from);
     return communicator.all_gather(from.bytes(), exchange.to.bytes(), exchange.tag);
   }
-  if (!(exchange.from == exchange.to)) copy(mine, exchange.from.part(0, mine.count));
+  if (!in_place) copy(mine, exchange.from.part(0, mine.count));
   ring_gather(communicator, exchange.group, exchange.to, begins, exchange.tag);
 }
 

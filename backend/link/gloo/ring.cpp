@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cpu/float16.hpp"
+#include "backend/link/gloo/room.hpp"
 
 namespace ddpsim {
 
@@ -87,11 +88,14 @@ void divide_numbers(const Piece& values, std::size_t divisor) {
 void ring_reduce(Communicator& communicator, const Group& group, const Piece& values,
                  const PartBegins& begins, std::uint32_t tag) {
   const Ring ring(group);
-  std::vector<std::byte> room(values.bytes().size());
+  std::int64_t longest = 0;
+  for (std::size_t i = 0; i < ring.size; ++i)
+    longest = std::max(longest, begins[i + 1] - begins[i]);
+  const Room room(values.type, longest);
   for (std::size_t hop = 0; hop + 1 < ring.size; ++hop) {
     const Piece sent = part(values, begins, (ring.me + 2 * ring.size - 1 - hop) % ring.size);
     const Piece mine = part(values, begins, (ring.me + 2 * ring.size - 2 - hop) % ring.size);
-    const Piece theirs{mine.type, room.data(), mine.count};
+    const Piece theirs = room.piece().part(0, mine.count);
     communicator.exchange({ring.next, sent.bytes()}, {ring.previous, theirs.bytes()},
                           Communicator::exchange_slot(tag));
     add_numbers(mine, theirs);
