@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import statistics
+import tempfile
 import time
 
 import ddpsim
@@ -25,6 +26,14 @@ QUESTIONS = {
     'bandwidth and bucket_cap': lambda i: {'bandwidth': 1e9 * (1 + i),
                                            'bucket_cap': 1_000_000 + 100_003 * i},
 }
+SHARDED = """
+workload: {model: llama3-8b, batch: 1, sequence: 8192, compute: bf16}
+cluster: {system: dgx-h100, nodes: 8}
+training: {strategy: fsdp, mp_policy: {param_dtype: bf16, reduce_dtype: fp32}}
+compare: [fsdp]
+"""
+QUESTIONS_OF_SHARDED = {'latency': QUESTIONS['latency'],
+                        'bandwidth': lambda i: {'bandwidth': 1e9 * (1 + i)}}
 NUMBER = 1000
 
 
@@ -39,6 +48,19 @@ def measure(study, differences, runs):
     return statistics.median(taken)
 
 
+def measured(name, file, questions, runs):
+    begin = time.perf_counter()
+    study = ddpsim.Study(file)
+    study.step_ms()
+    first = time.perf_counter() - begin
+    rows = [{'what': f'{name}: read, priced and asked once', 'value': 1e3 * first, 'unit': 'ms'}]
+    for question, differences in questions.items():
+        seconds = measure(study, differences, runs)
+        rows.append({'what': f'{name}: step with another {question}',
+                     'value': 1e6 * seconds / NUMBER, 'unit': 'us'})
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
     parser.add_argument('--runs', type=int, default=5)
@@ -48,16 +70,12 @@ def main():
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     rows = []
     for name, file in SCENARIOS.items():
-        begin = time.perf_counter()
-        study = ddpsim.Study(ROOT / file)
-        study.step_ms()
-        first = time.perf_counter() - begin
-        rows.append({'what': f'{name}: read, priced and asked once', 'value': 1e3 * first,
-                     'unit': 'ms'})
-        for question, differences in QUESTIONS.items():
-            seconds = measure(study, differences, arguments.runs)
-            rows.append({'what': f'{name}: step with another {question}',
-                         'value': 1e6 * seconds / NUMBER, 'unit': 'us'})
+        rows += measured(name, ROOT / file, QUESTIONS, arguments.runs)
+    with tempfile.NamedTemporaryFile('w', suffix='.yaml') as sharded:
+        sharded.write(SHARDED)
+        sharded.flush()
+        rows += measured('Llama 3 8B under fsdp on 64 H100', sharded.name, QUESTIONS_OF_SHARDED,
+                         arguments.runs)
     if arguments.json:
         print(json.dumps(rows))
         return
