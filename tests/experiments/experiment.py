@@ -116,14 +116,15 @@ def lets_through(rate):
     return f'a link of {rate} lets {best:.3g} Gbit/s through (payload is 0.956 of a rate)'
 
 
-def validate(arguments, rate, scenario, caps, file):
-    """The results of one `ddpsim validate`, also left in `file`."""
+def validate(arguments, rate, scenario, caps, file, repeats=15):
+    """The results of one `ddpsim validate`, also left in `file`. Each kernel, all-reduce and other
+    collective is measured `repeats` times to predict from."""
     with tempfile.TemporaryDirectory(prefix='ddpsim-rendezvous-') as meeting:
         on_hosts(rate,
                  [arguments.ddpsim, 'validate', scenario, '--backend', 'gloo',
                   '--rendezvous', f'file:{meeting}', '--interface', 'link0',
                   '--caps', ','.join(f'{cap:g}MiB' for cap in caps), '--steps', arguments.steps,
-                  '--repeats', 15, '--warm-up', 5, '--json', file,
+                  '--repeats', repeats, '--warm-up', 5, '--json', file,
                   *shlex.split(arguments.validate_arguments)], arguments.limit)
     return read_validation(file)
 

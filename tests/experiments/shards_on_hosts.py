@@ -40,6 +40,7 @@ MODELS = {'mlp-even': ('mlp-even', []), 'mlp-fat-tail': ('mlp-fat-tail', []),
 KEY = ('rate', 'model', 'strategy')
 MEDIAN, NINE_IN_TEN, APART = 0.03, 0.08, 0.05
 SELF_DISAGREEMENT = 0.10
+CALIBRATED = 7  # times
 
 
 def case(rate, model, result):
@@ -63,7 +64,7 @@ def measured_cases(arguments, folder):
             print(f'{model} at {rate}', file=sys.stderr)
             results = experiment.validate(
                 arguments, rate, experiment.ROOT / EXAMPLE.format(example), [arguments.cap],
-                folder / f'{rate}-{model}.json')
+                folder / f'{rate}-{model}.json', repeats=CALIBRATED)
             found = [case(rate, model, result) for result in results]
             print('\n'.join(table(found)), file=sys.stderr, flush=True)
             cases += found
