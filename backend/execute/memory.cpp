@@ -123,7 +123,8 @@ void Memory::begin_contents(const Job& job, Storage& storage) {
           storage.clear(piece);
           break;
         case Start::parameters:
-          parameters.push_back(beginning(job, id));
+          if (const Beginning found = beginning(job, id); !found.piece.empty())
+            parameters.push_back(found);
           break;
         case Start::random:
           storage.draw(job, buffer.is_view() ? buffer.inside.buffer : id, piece,
@@ -140,8 +141,15 @@ Beginning Memory::beginning(const Job& job, BufferId id) const {
   if (job.parts.empty()) return beginning;
   const program::Part& part = job.parts[at(buffer.index)];
   if (part.of == nobody || part.is_kept_whole) return beginning;
-  beginning.begin = members_[at(part.of)].place * buffer.elements;
+  beginning.begin = members_[at(part.of)].place * buffer.elements - part.begin;
   beginning.whole = part.whole;
+  if (beginning.begin < 0) {  // others lie before it
+    const std::int64_t before = std::min(-beginning.begin, beginning.piece.count);
+    beginning.piece = beginning.piece.part(before, beginning.piece.count - before);
+    beginning.begin = 0;
+  }
+  // And what lies behind it in a view is others', too.
+  if (buffer.is_view()) beginning.piece = beginning.piece.part(0, beginning.filled());
   return beginning;
 }
 

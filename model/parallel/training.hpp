@@ -9,6 +9,7 @@
 
 #include "model/parallel/bucketing.hpp"
 #include "model/parallel/comm_hook.hpp"
+#include "model/parallel/fsdp_variant.hpp"
 #include "model/parallel/strategy.hpp"
 #include "model/parallel/user_hook.hpp"
 #include "model/parallel/zero_settings.hpp"
@@ -193,8 +194,10 @@ struct CpuOffload {
   bool operator==(const CpuOffload&) const = default;
 };
 
-/// `fsdp`.
+/// `fsdp`. Variant fsdp1 looks at `fsdp`, `units`, `replicate`, `mp_policy` and
+/// `cuda_device_max_connections`; all others are fully_shard's.
 struct FsdpSettings {
+  FsdpVariantSettings fsdp;
   /// Parameters of each call of fully_shard but the root's, in the order of the modules. None: the
   /// blocks (policy/fsdp_units.hpp).
   std::vector<std::vector<std::int32_t>> units;
@@ -285,6 +288,8 @@ struct Training : BucketSettings,
     if (strategy == Strategy::zero3) return &zero3;
     return nullptr;
   }
+  /// Is it FullyShardedDataParallel?
+  bool is_fsdp1() const { return strategy == Strategy::fsdp && fsdp.variant == FsdpVariant::fsdp1; }
   /// Does a replica of fsdp add up what it reduce-scattered, until the last micro-batch?
   bool sums_before_all_reduce() const {
     return replicate > 1 && requires_all_reduce == AllReduced::last && micro_batches > 1 &&

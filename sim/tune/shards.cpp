@@ -338,6 +338,10 @@ ShardTuning tune_shards(const Scenario& scenario, const StepModel& model,
                         const ShardOptions& options) {
   if (scenario.cluster.ranks() == 1)
     throw std::invalid_argument("one rank shards with nobody: there is nothing to tune");
+  if (scenario.training.is_fsdp1())
+    throw std::invalid_argument(
+        "training.fsdp.variant: what is tried are settings of fully_shard: take variant: fsdp1 "
+        "out");
   plan_step(model.works, scenario.training);  // what is refused of the scenario's own
   return ShardTuner(scenario, model, options).run();
 }

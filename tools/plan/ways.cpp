@@ -129,6 +129,9 @@ std::vector<PlannedWay> ways_of(const PlanRequest& request, const Scenario& base
       ways.push_back(std::move(way));
       continue;
     }
+    if (training.is_fsdp1())
+      throw InputError(
+          "training.fsdp.variant: plan tries settings of fully_shard: take variant: fsdp1 out");
     for (PlannedWay& each : sharded_ways(request, base, sizes, way))
       ways.push_back(std::move(each));
   }

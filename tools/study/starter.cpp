@@ -250,7 +250,7 @@ bool fits(const Scenario& scenario, Strategy strategy) {
 bool can_shard(const Scenario& scenario) {
   Training training = scenario.training;
   training.strategy = Strategy::fsdp;
-  return !fully_shard_refusal(WorkloadGradients(scenario.workload), training,
+  return !fsdp_refusal(WorkloadGradients(scenario.workload), training,
                               device_of(scenario.cluster));
 }
 

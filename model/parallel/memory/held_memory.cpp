@@ -470,7 +470,7 @@ class UpdateMemory {
                                               const Slice& gradient) {
     std::vector<std::int32_t> shared;
     for (std::size_t p = 0; p < job.parts.size(); ++p)
-      if (job.parts[p].is_kept_whole && job.gradients[p] == gradient)
+      if (job.parts[p].of != nobody && job.gradients[p] == gradient)
         shared.push_back(static_cast<std::int32_t>(p));
     if (!shared.empty()) return shared;
     return {job.buffers[parameter.buffer].index};

@@ -55,7 +55,7 @@ constexpr std::int32_t backward_calls(std::size_t parameters) {
 class Fsdp : public StrategyTasks {
  public:
   void plan(StepBuilder& step) override {
-    check_fully_shard(step);
+    check_fsdp(step);
     const std::int32_t ranks = step.writer.device.ranks / step.training.replicate;
     group_ = step.training.replicate == 1 ? 0 : ranks;
     step.shards = ranks;

@@ -28,16 +28,6 @@ std::vector<Slice> places(const Slice& packed, const std::vector<std::int64_t>& 
   return places;
 }
 
-/// The type that a member is kept in.
-DType kept_type(const StepBuilder& step, const UnitMember& member) {
-  return member.frozen == nobody ? step.memory.kept_type(member.parameter)
-                                 : stored_type(step.works.frozen[at(member.frozen)].dtype);
-}
-const std::string& name_of(const StepBuilder& step, const UnitMember& member) {
-  return member.frozen == nobody ? step.works.names[at(member.parameter)]
-                                 : step.works.frozen[at(member.frozen)].name;
-}
-
 /// The types of a unit, of which fully_shard allows one for what is trained (F4), and which gathers
 /// bytes where whole parameters are of several (F14).
 void find_types(const StepBuilder& step, ShardedUnit& unit) {
@@ -202,6 +192,16 @@ std::vector<ShardedUnit> sharded_units(StepBuilder& step, std::int32_t ranks, st
     lay_out_scatter(step, ranks, unit);
   }
   return units;
+}
+
+DType kept_type(const StepBuilder& step, const UnitMember& member) {
+  return member.frozen == nobody ? step.memory.kept_type(member.parameter)
+                                 : stored_type(step.works.frozen[at(member.frozen)].dtype);
+}
+
+const std::string& name_of(const StepBuilder& step, const UnitMember& member) {
+  return member.frozen == nobody ? step.works.names[at(member.parameter)]
+                                 : step.works.frozen[at(member.frozen)].name;
 }
 
 std::string name_of(const StepBuilder& step, const ShardedUnit& unit) {

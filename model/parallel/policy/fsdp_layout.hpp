@@ -71,6 +71,9 @@ std::uint8_t queue_of_neighbours(const StepBuilder& step);
 /// parts, and of what is gathered and scattered, are added to the job.
 std::vector<ShardedUnit> sharded_units(StepBuilder& step, std::int32_t ranks, std::int32_t group);
 
+/// The type that a member is kept in.
+DType kept_type(const StepBuilder& step, const UnitMember& member);
+const std::string& name_of(const StepBuilder& step, const UnitMember& member);
 /// "layers.3", "the root": what the first parameters of all its modules share, for people.
 std::string name_of(const StepBuilder& step, const ShardedUnit& unit);
 

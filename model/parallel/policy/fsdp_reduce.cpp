@@ -4,33 +4,19 @@
 
 #include <fmt/format.h>
 
+#include "model/parallel/policy/gradient_divisors.hpp"
 #include "model/parallel/policy/refusals.hpp"
 
 namespace ddpsim {
-namespace {
 
 using program::Slice;
-
-/// What kernels divide gradients by before their sum over the ranks and behind it, so that neither
-/// overflows fp16 (rule F45). Of other types the reduce-scatter makes the mean.
-struct Divisors {
-  double before = 1, behind = 1;
-};
-constexpr Divisors divisors_for(std::int32_t ranks) {
-  std::int32_t before = 1;
-  while (ranks % before == 0 && ranks > before * before) before *= 2;
-  return {static_cast<double>(before), static_cast<double>(ranks) / before};
-}
 
 bool replicates(const StepBuilder& step) {
   return step.training.replicate > 1;
 }
-/// Where kernels run on what all ranks' gradients have been reduced to.
 StepStream behind_sums(const StepBuilder& step) {
   return replicates(step) ? StepStream::replicate : StepStream::scatter;
 }
-
-}  // namespace
 
 void FsdpReductions::find_upcasts(StepBuilder& step, const std::vector<StepUnit>& units) {
   if (!step.training.no_sync || step.training.micro_batches == 1) return;
@@ -91,7 +77,9 @@ void FsdpReductions::reduce_scatter(StepBuilder& step, StepUnit& unit) {
   if (sums && !is_last && writer.micro_batch > 0 && unit.received.empty()) received = unit.partial;
   const bool is_received = received.buffer == unit.received.buffer && !unit.received.empty();
   const bool divides = unit.sent == DType::fp16;
-  const Divisors divisors = divides ? divisors_for(writer.device.ranks) : Divisors{};
+  // Of other types the reduce-scatter makes the mean.
+  const GradientDivisors divisors =
+      divides ? gradient_divisors(writer.device.ranks) : GradientDivisors{};
   last_scattered_ = packed_ = writer.last_kernel;
   const bool offloads = !unit.gradient_on_host.empty();
   if (offloads && is_last) writer.comes(unit.gradient, StepStream::scatter);

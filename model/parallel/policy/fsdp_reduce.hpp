@@ -8,6 +8,11 @@
 
 namespace ddpsim {
 
+/// Do several groups of ranks have a replica each?
+bool replicates(const StepBuilder& step);
+/// Where kernels run on what all ranks' gradients have been reduced to.
+StepStream behind_sums(const StepBuilder& step);
+
 /// What becomes of a unit's gradients: packed (compute), reduce-scattered (stream "scatter") and
 /// all-reduced among replicas (stream "replicate"); or, in a micro-batch that does not communicate,
 /// kept whole, in `reduce_dtype`.

@@ -70,14 +70,41 @@ std::optional<Refusal> mesh_refusal(const Training& training, int ranks) {
   return std::nullopt;
 }
 
+/// What FullyShardedDataParallel has no word for, or is told twice.
+std::optional<Refusal> fsdp1_refusal(const Training& training) {
+  const ShardingStrategy strategy = training.fsdp.sharding_strategy;
+  if (is_hybrid(strategy) && training.replicate == 1)
+    return Refusal{"training.fsdp.sharding_strategy",
+                   fmt::format("{} shards within each of several replicas: write how many as "
+                               "training.replicate",
+                               name_of(strategy)),
+                   {}};
+  if (!is_hybrid(strategy) && training.replicate > 1)
+    return Refusal{
+        "training.replicate",
+        fmt::format("{} has no replicas: write sharding_strategy: {} in training.fsdp, "
+                    "or take this out",
+                    name_of(strategy),
+                    name_of(frees_after_forward(strategy) ? ShardingStrategy::hybrid_shard
+                                                          : ShardingStrategy::hybrid_shard_zero2)),
+        {}};
+  if (training.offload_policy)
+    return Refusal{"training.offload_policy",
+                   "CPU offload is modelled for variant fully_shard: take this out, or write "
+                   "variant: fully_shard in training.fsdp",
+                   {}};
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::optional<Refusal> fully_shard_refusal(const WorkloadGradients& workload,
-                                           const Training& training,
-                                           const StepWriter::Device& device) {
+std::optional<Refusal> fsdp_refusal(const WorkloadGradients& workload, const Training& training,
+                                    const StepWriter::Device& device) {
   const auto refused = [](std::string key, std::string reason) {
     return Refusal{std::move(key), std::move(reason), {}};
   };
+  const bool is_first = training.fsdp.variant == FsdpVariant::fsdp1;
+  const std::string_view name = is_first ? "FullyShardedDataParallel" : "fully_shard";
   if (device.through_host)
     return refused("cluster.through_host",
                    "fsdp is modelled where collectives run on the devices, not on the hosts: take "
@@ -85,23 +112,25 @@ std::optional<Refusal> fully_shard_refusal(const WorkloadGradients& workload,
   for (std::size_t i = 0; i < workload.parameters(); ++i)
     if (workload.gradients[i].sparse)
       return refused("training.strategy",
-                     fmt::format("the gradient of {} is sparse, and fully_shard takes dense ones: "
-                                 "take the parameter's sparse: true out",
-                                 workload.names[i].substr(0, 200)));
+                     fmt::format("the gradient of {} is sparse, and {} takes dense ones: take the "
+                                 "parameter's sparse: true out",
+                                 workload.names[i].substr(0, 200), name));
+  if (is_first)
+    if (auto refusal = fsdp1_refusal(training)) return refusal;
   if (auto refusal = mesh_refusal(training, device.ranks)) return refusal;
   for (const UserHook& hook : training.hooks)
     if (!hook.groups.empty())
       return refused("training.hooks",
-                     fmt::format("hook {} is on gradients, and under fully_shard no such hook ever "
-                                 "fires: take it out (chunks, on a layer's output, do)",
-                                 label(hook)));
+                     fmt::format("hook {} is on gradients, and under {} no such hook ever fires: "
+                                 "take it out (chunks, on a layer's output, do)",
+                                 label(hook), name));
   if (training.join)
-    return refused("training.join", "fully_shard has no join(): take training.join out");
+    return refused("training.join", fmt::format("{} has no join(): take training.join out", name));
   return std::nullopt;
 }
 
-void check_fully_shard(const StepBuilder& step) {
-  check(fully_shard_refusal(step.works, step.training, step.writer.device));
+void check_fsdp(const StepBuilder& step) {
+  check(fsdp_refusal(step.works, step.training, step.writer.device));
   if (step.training.offload_policy) check_offload(step);
 }
 

@@ -7,12 +7,11 @@
 
 namespace ddpsim {
 
-/// Why a step cannot be sharded as fully_shard does it, or it is not modelled.
-std::optional<Refusal> fully_shard_refusal(const WorkloadGradients& workload,
-                                           const Training& training,
-                                           const StepWriter::Device& device);
+/// Why a step cannot be sharded as its variant of fsdp does it, or it is not modelled.
+std::optional<Refusal> fsdp_refusal(const WorkloadGradients& workload, const Training& training,
+                                    const StepWriter::Device& device);
 
-/// Throws std::invalid_argument where fully_shard cannot do the step, or it is not modelled.
-void check_fully_shard(const StepBuilder& step);
+/// Throws std::invalid_argument where the variant of fsdp cannot do the step, or it is not modelled.
+void check_fsdp(const StepBuilder& step);
 
 }  // namespace ddpsim

@@ -44,7 +44,7 @@ std::unique_ptr<StrategyTasks> make_strategy(const Training& training) {
     case Strategy::zero3:
       return make_zero(training);
     case Strategy::fsdp:
-      return make_fsdp();
+      return training.is_fsdp1() ? make_fsdp1() : make_fsdp();
   }
   return nullptr;
 }

@@ -61,5 +61,6 @@ std::unique_ptr<StrategyTasks> make_deepspeed();
 std::unique_ptr<StrategyTasks> make_deepspeed_stage3();
 std::unique_ptr<StrategyTasks> make_megatron();
 std::unique_ptr<StrategyTasks> make_fsdp();
+std::unique_ptr<StrategyTasks> make_fsdp1();
 
 }  // namespace ddpsim

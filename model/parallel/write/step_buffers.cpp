@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 namespace ddpsim {
 namespace {
 
@@ -124,6 +126,20 @@ void StepBuffers::shard(std::int32_t parameter, std::int64_t elements, std::int1
   weight = memory_.add("full", parameter, Holds::parameter, type_of(parameter),
                        std::max(elements_of(parameter), padded), Life::held);
   weight.count = elements_of(parameter);
+}
+
+void StepBuffers::shard_in_flat(std::int32_t parameter, std::int64_t begin, const Slice& shard,
+                                std::int16_t communicator) {
+  parts_.resize(works_.parameters());
+  parts_[at(parameter)] = {communicator, elements_of(parameter), begin};
+  shards_.resize(works_.parameters());
+  shard_gradients_.resize(works_.parameters());
+  program::Buffer& weight = memory_.job.buffers[weights_[at(parameter)].buffer];
+  weight.inside = shard;
+  weight.elements = shard.count;
+  weight.type = kept_type(parameter);
+  weight.name = memory_.label(fmt::format("w at {}", begin));
+  shards_[at(parameter)] = {weights_[at(parameter)].buffer, nowhere, 0, shard.count};
 }
 
 const Slice& StepBuffers::gradient_memory(std::vector<Slice>& of, const char* name,

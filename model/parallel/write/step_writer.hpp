@@ -134,6 +134,8 @@ class StepWriter {
   /// The host stands still until a task has ended, and what was enqueued before (a blocking copy to
   /// the host).
   void host_reads(std::int32_t task);
+  /// The host stands still until a task has ended (an event that it synchronizes with).
+  void host_waits(std::int32_t task) { wait_task(StepStream::host, task, nobody, program::Wait{}); }
   /// What follows on the device waits for the result of a collective; `then`: and for what is done
   /// with it meanwhile.
   void await(std::int32_t result, std::int32_t bucket = nobody,

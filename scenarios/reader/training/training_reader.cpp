@@ -15,6 +15,7 @@
 #include "scenarios/reader/format/map.hpp"
 #include "scenarios/reader/measured/measured_reader.hpp"
 #include "scenarios/reader/training/comm_hook_reader.hpp"
+#include "scenarios/reader/training/fsdp_variant_reader.hpp"
 #include "scenarios/reader/training/unit_reader.hpp"
 #include "scenarios/reader/training/user_hook_reader.hpp"
 #include "scenarios/reader/training/zero_reader.hpp"
@@ -151,6 +152,7 @@ std::vector<Bytes> read_caps(const Yaml& given) {
 
 /// What the keys say together.
 void finish_training(TrainingDraft& training, const YamlMap& map) {
+  check_keys_of_variant(training, map);
   training.give_rule(training.bucket_rule);
   if (map.has("bucket_cap")) training.give_cap(training.bucket_cap);
   training.iteration = training.given_iteration.value_or(training.phase == Phase::first ? 1 : 0);
@@ -574,6 +576,17 @@ void add_shards(Map<TrainingDraft>& map) {
             .source = "torch.distributed.fsdp.CPUOffloadPolicy (rule F67)"});
 }
 
+void add_fsdp_variant(Map<TrainingDraft>& map) {
+  map.key_read(
+      "fsdp", {value::map([]() -> const auto& { return fsdp_variant_map().description(); })},
+      [](TrainingDraft& training, const Yaml& given) {
+        fsdp_variant_map().read(given, training.fsdp);
+      },
+      {.meaning = "Strategy fsdp: which of PyTorch's two it is, and the options of the older one.",
+       .otherwise = "fully_shard",
+       .example = "{variant: fsdp1, sharding_strategy: SHARD_GRAD_OP}"});
+}
+
 void add_zero(Map<TrainingDraft>& map) {
   const auto add = [&map](const char* name, const Map<ZeroSettings>& (*of)(),
                           ZeroSettings TrainingDraft::*settings, About about) {
@@ -634,6 +647,7 @@ const Map<TrainingDraft>& training_map() {
     add_buckets(all);
     add_modes(all);
     add_shards(all);
+    add_fsdp_variant(all);
     add_zero(all);
     all.check(finish_training);
     return all;
@@ -681,7 +695,7 @@ void check_training(const YamlMap& scenario, const Scenario& read) {
   }
   if (read.training.strategy == Strategy::fsdp ||
       std::count(read.compare.begin(), read.compare.end(), Strategy::fsdp) > 0)
-    check_no(fully_shard_refusal(gradients, read.training, device_of(read.cluster)));
+    check_no(fsdp_refusal(gradients, read.training, device_of(read.cluster)));
   std::vector<DType> kept;
   for (const Parameter& each : read.workload.parameters) kept.push_back(stored_type(each.dtype));
   for (const Strategy strategy : read.compare) {

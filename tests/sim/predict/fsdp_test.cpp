@@ -1,4 +1,4 @@
-// Steps of fully_shard, counted by hand (rules F19-F40).
+// Steps of fully_shard (rules F19-F40) and FullyShardedDataParallel (F72-F78), counted by hand.
 
 #include <algorithm>
 #include <memory>
@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 struct TaskLengths {
-  Duration gather{}, scatter{}, forward{}, backward{}, copy{}, cast{};
+  Duration gather{}, scatter{}, forward{}, backward{}, copy{}, cast{}, divide{};
 };
 
 struct PassEnds {
@@ -51,6 +51,7 @@ TimedStep timed_step(const TaskLengths& lengths, Training training) {
                                     : work.operation == Operation::backward   ? lengths.backward
                                     : work.operation == Operation::pack       ? lengths.copy
                                     : work.operation == Operation::cast       ? lengths.cast
+                                    : work.operation == Operation::divide     ? lengths.divide
                                     : work.operation == Operation::all_gather ? lengths.gather
                                     : work.operation == Operation::reduce_scatter
                                         ? lengths.scatter
@@ -117,6 +118,63 @@ TEST_CASE("steps of fully_shard take what counting them by hand gives", "[sim][f
   mixed.mp_policy.param_dtype = DType::bf16;
   CHECK(pass_ends(casts_and_computes, mixed) == PassEnds{45ms, 130ms});
   CHECK(pass_ends(casts_and_sends, mixed) == PassEnds{47ms, 127ms});
+}
+
+TEST_CASE("steps of FullyShardedDataParallel take what counting them by hand gives",
+          "[sim][fsdp]") {
+  const TaskLengths computes{4ms, 4ms, 10ms, 20ms, 0ms}, sends{10ms, 10ms, 6ms, 12ms, 0ms};
+  Training usual;
+  usual.fsdp.variant = FsdpVariant::fsdp1;
+  Training kept = usual, late = usual, never = usual, ahead = usual;
+  kept.fsdp.sharding_strategy = ShardingStrategy::shard_grad_op;
+  late.fsdp.backward_prefetch = BackwardPrefetch::post;
+  never.fsdp.backward_prefetch = BackwardPrefetch::none;
+  ahead.fsdp.forward_prefetch = true;
+  // The order on the wire is fully_shard's, and no copy is in the way.
+  CHECK(pass_ends(computes, usual) == PassEnds{44ms, 128ms});
+  CHECK(pass_ends(sends, usual) == PassEnds{46ms, 124ms});
+  CHECK(pass_ends(computes, kept) == PassEnds{44ms, 128ms});
+  CHECK(pass_ends(sends, kept) == PassEnds{46ms, 104ms});
+  // F75: later, but a host that takes no time issues it as early.
+  CHECK(pass_ends(computes, late) == PassEnds{44ms, 128ms});
+  CHECK(pass_ends(sends, late) == PassEnds{46ms, 124ms});
+  // One behind the other: of the first case, from the end of forward, four times B and RS, and
+  // three gathers: 44 + 4 (20 + 4) + 3 x 4 ms. Of the second one the first gather, which begins
+  // behind the fourth of forward, as well: 40 + 4 (10 + 12 + 10) ms.
+  CHECK(pass_ends(computes, never) == PassEnds{44ms, 152ms});
+  CHECK(pass_ends(sends, never) == PassEnds{46ms, 168ms});
+  // Each reduce-scatter comes a unit later. On the wire, from 40 ms: AG3 AG2 AG1 to 70, RS3 behind
+  // B2 74-84, AG0 84-94, RS2 94-104, RS1 behind B0 106-116, RS0 116-126.
+  CHECK(pass_ends(sends, ahead) == PassEnds{46ms, 126ms});
+  // F77: two ranks divide once, before: 1 ms behind the last kernel. Where sending bounds the step
+  // RS3 begins 1 ms later and all behind it, and so does RS0 behind B0.
+  TaskLengths divides_and_computes = computes, divides_and_sends = sends;
+  divides_and_computes.divide = divides_and_sends.divide = 1ms;
+  CHECK(pass_ends(divides_and_computes, usual) == PassEnds{44ms, 129ms});
+  CHECK(pass_ends(divides_and_sends, usual) == PassEnds{46ms, 126ms});
+}
+
+TEST_CASE("F76: the host waits for the unit freed before the last two", "[sim][fsdp]") {
+  // Four gathers of forward of 4 ms each beside kernels of 10 ms a unit. Events of the step before
+  // are three, so the host waits first for what the first unit leaves, before it issues the fourth
+  // gather: at 4 + 10 ms, and not at 12.
+  const TaskLengths computes{4ms, 4ms, 10ms, 20ms, 0ms};
+  for (const bool limits : {true, false}) {
+    Training training;
+    training.fsdp.variant = FsdpVariant::fsdp1;
+    training.fsdp.limit_all_gathers = limits;
+    const auto step = timed_step(computes, training);
+    std::vector<Instant> gathers;
+    const auto& tasks = step.job.programs.front().tasks;
+    for (std::size_t t = 0; t < tasks.size(); ++t)
+      if (step.job.works[tasks[t].work].operation == Operation::all_gather)
+        gathers.push_back(step.timeline.classes.front()[t].start);
+    REQUIRE(gathers.size() == 8);
+    CHECK(gathers[2] == Instant{8ms});
+    CHECK(gathers[3] == Instant{limits ? 14ms : 12ms});
+    // The first one of backward waits for the second unit, which ends at 24 ms.
+    CHECK(gathers[4] == Instant{limits ? 24ms : 16ms});
+  }
 }
 
 TEST_CASE(

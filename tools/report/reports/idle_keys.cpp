@@ -50,6 +50,7 @@ std::string fsdp_keys(const Training& given, bool policy_is_used) {
   const FsdpSettings usual;
   const auto of_fsdp = [&](auto member) { return given.*member != usual.*member; };
   return given_keys({
+      {"fsdp", of_fsdp(&FsdpSettings::fsdp)},
       {"units", of_fsdp(&FsdpSettings::units)},
       {"reshard_after_forward", of_fsdp(&FsdpSettings::reshard_after_forward)},
       {"replicate", of_fsdp(&FsdpSettings::replicate)},
@@ -104,7 +105,7 @@ std::vector<std::string> idle_key_notes(const Scenario& scenario) {
             fsdp_keys(scenario.training, any(std::mem_fn(&Training::has_policy)));
         !keys.empty())
       notes.push_back(
-          fmt::format("{}: {} without effect here: of fully_shard, and `compare` has no fsdp",
+          fmt::format("{}: {} without effect here: of fsdp, and `compare` has no fsdp",
                       scenario.name, keys));
   if (const std::string keys = zero_keys(scenario); !keys.empty())
     notes.push_back(fmt::format(

@@ -1,0 +1,124 @@
+"""What strategy fsdp sends under variant fsdp1 is what PyTorch's FullyShardedDataParallel sends:
+which collectives, of which units, of how many bytes, of which type, in which order, with which
+casts, paddings and divisions, and where the host waits."""
+import re
+
+import pytest
+from describe_models import torch, value_of
+from torch.distributed.device_mesh import init_device_mesh
+
+import ddpsim
+
+pytest.importorskip('torch', minversion='2.13')
+
+from fsdp1_record import step_of_fsdp1  # noqa: E402
+from fully_shard_record import ranks  # noqa: E402
+from shard_models import NAMES, blocks_of, made, predicted, sent_by_ddpsim  # noqa: E402
+
+MODELS = ['mlp', 'odd', 'vit', 'llama3', 't5', 'hf gpt2', 'hf llama', 'hf bert']
+
+
+def order_of_ddpsim(scenario):
+    """(`order`, `all_order`) as a record has them: the kinds of all collectives, casts, paddings
+    and divisions, as they are issued; and where the host waits for which event. Events are known by
+    the task that they are behind, which stands in what a wait waits for."""
+    order = []
+    report = ddpsim.schedule(scenario, tasks=True).report()
+    for what in re.findall(r'^\d+ +(\S.*?)  +\S', report, re.MULTILINE):
+        words = what.split()
+        if 'cast' in words[:2]:
+            order.append('cast')
+        elif 'padding' in words[:2]:
+            order.append('pad')
+        elif words[0] == 'divide':
+            order.append('divide')
+        elif words[0] in ('all-gather', 'reduce-scatter', 'all-reduce') and 'copy-' not in what:
+            order.append(words[0])
+    return order
+
+
+def check(tmp_path, name, count, units=None, policy=None, autocast=None, micro_batches=1,
+          no_sync=False, replicas=1, **options):
+    """A step is as FullyShardedDataParallel's with these options."""
+    model, batch, loss = made(name)
+    names = units or blocks_of(model)
+    more = {'units': units} if units else {}
+    if policy:
+        more['mp_policy'] = {key: NAMES[each] for key, each in policy.items()}
+    if replicas > 1:
+        more['replicate'] = replicas
+    scenario = predicted(tmp_path, model, batch, loss, count, autocast,
+                         micro_batches=micro_batches, no_sync=no_sync,
+                         fsdp={'variant': 'fsdp1', **options}, **more)
+    with ranks(count):
+        mesh = {} if replicas == 1 else {
+            'device_mesh': init_device_mesh('cpu', (replicas, count // replicas),
+                                            mesh_dim_names=('replicate', 'shard'))}
+        step = step_of_fsdp1(model, batch, lambda *a: value_of(*a, loss), names, policy=policy,
+                             micro_batches=micro_batches, no_sync=no_sync, **mesh, **options)
+    assert sent_by_ddpsim(scenario) == step.sent
+    assert order_of_ddpsim(scenario) == step.order
+
+
+@pytest.mark.parametrize('strategy', ['FULL_SHARD', 'SHARD_GRAD_OP'])
+@pytest.mark.parametrize('name', MODELS)
+def test_a_step_sends_what_fsdp1_sends(name, strategy, tmp_path):
+    for count in (2, 3, 4, 8):
+        check(tmp_path, name, count, sharding_strategy=strategy)
+
+
+@pytest.mark.parametrize('prefetch', ['BACKWARD_PRE', 'BACKWARD_POST', 'none'])
+@pytest.mark.parametrize('forward', [False, True])
+@pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3', 'hf gpt2'])
+def test_units_are_gathered_ahead_where_fsdp1_does(name, forward, prefetch, tmp_path):
+    for strategy in ('FULL_SHARD', 'SHARD_GRAD_OP'):
+        check(tmp_path, name, 3, sharding_strategy=strategy, backward_prefetch=prefetch,
+              forward_prefetch=forward)
+
+
+@pytest.mark.parametrize('name', MODELS)
+def test_original_parameters_are_aligned_as_fsdp1_does(name, tmp_path):
+    for count in (2, 3, 4):
+        check(tmp_path, name, count, use_orig_params=True)
+
+
+@pytest.mark.parametrize('no_sync', [False, True])
+@pytest.mark.parametrize('name', ['mlp', 'llama3', 'hf gpt2'])
+def test_micro_batches_send_what_fsdp1_sends(name, no_sync, tmp_path):
+    for strategy in ('FULL_SHARD', 'SHARD_GRAD_OP'):
+        for forward in (False, True):
+            check(tmp_path, name, 4, micro_batches=3, no_sync=no_sync, forward_prefetch=forward,
+                  sharding_strategy=strategy)
+
+
+@pytest.mark.parametrize('policy', [
+    {'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32},
+    {'param_dtype': torch.bfloat16},
+    {'reduce_dtype': torch.bfloat16},
+    {'param_dtype': torch.float32, 'reduce_dtype': torch.float32}])
+@pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3', 'hf gpt2'])
+def test_mixed_precision_sends_what_fsdp1_sends(name, policy, tmp_path):
+    autocast = 'bf16' if policy.get('param_dtype') == torch.bfloat16 else None
+    for original in (False, True):
+        check(tmp_path, name, 3, policy=policy, autocast=autocast, use_orig_params=original)
+    check(tmp_path, name, 2, policy=policy, autocast=autocast, micro_batches=2,
+          sharding_strategy='SHARD_GRAD_OP')
+
+
+@pytest.mark.parametrize('strategy', ['HYBRID_SHARD', '_HYBRID_SHARD_ZERO2'])
+@pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3'])
+def test_replicas_of_parts_send_what_fsdp1_sends(name, strategy, tmp_path):
+    for replicas, count in ((2, 4), (2, 8), (4, 8), (3, 6)):
+        check(tmp_path, name, count, replicas=replicas, sharding_strategy=strategy)
+    for no_sync in (False, True):
+        check(tmp_path, name, 4, replicas=2, sharding_strategy=strategy, micro_batches=2,
+              no_sync=no_sync)
+
+
+@pytest.mark.parametrize('name', ['frozen begin', 'frozen middle', 'unused_parameters'])
+def test_frozen_units_are_gathered_and_never_reduced(name, tmp_path):
+    for count in (2, 3):
+        for strategy in ('FULL_SHARD', 'SHARD_GRAD_OP'):
+            for prefetch in ('BACKWARD_PRE', 'BACKWARD_POST', 'none'):
+                check(tmp_path, name, count, sharding_strategy=strategy,
+                      backward_prefetch=prefetch)
