@@ -19,12 +19,34 @@ struct HeldUntil {
   Cause cause;
 };
 
+/// Kernels of the pass that stood behind a collective whose result they do not need.
+struct KernelsWaiting {
+  Duration most{};  ///< how much of the collective they might have hidden
+  Cause cause = Cause::kernels_wait;
+};
+
+/// Those of the backward pass behind a reduction, which the optimizer alone needs, and of either
+/// pass behind a gather whose copies out come later: the first task of their stream that waits for
+/// the collective comes before such a kernel. So is it without a stream for collectives (DeepSpeed
+/// without overlap_comm), where the next input is packed into the memory of this one's
+/// (fully_shard), on a host that computes, and in one queue (program/one_queue.hpp), where kernels
+/// wait for it themselves. `most` is what follows on their stream until the pass ends, as long as
+/// the stream stood still for the collective.
+KernelsWaiting kernels_waiting(const RankOfJob& rank, std::uint32_t collective,
+                               const BusySpans& busy);
+
+/// What the exposed time is put down to that nothing held up: `waiting` first.
+struct RestOfExposed {
+  Cause cause = Cause::gradients;
+  KernelsWaiting waiting{};
+};
+
 /// Shares a collective's exposed time, `told.times.exposed`, out among what held it up from
 /// `times.ready` to `times.start`, the latest first, as long as there is exposed time to explain.
 /// What a slower rank accounts for goes before that: from `arrival` on it was waited for. The rest
 /// is put down to `rest`. Sorts `holds`.
 void explain(ExposedBucket& told, std::span<HeldUntil> holds, Instant arrival,
-             const BusySpans& busy, Cause rest);
+             const BusySpans& busy, const RestOfExposed& rest);
 
 /// The latest end of what a task waits for.
 Instant inputs_of(const RankOfJob& rank, std::uint32_t task);

@@ -36,6 +36,21 @@ bool is_gather(Operation operation) {
   return operation == Operation::all_gather || operation == Operation::broadcast;
 }
 
+/// Do kernels of the passes wait for collectives themselves, not for what makes use of them?
+bool is_in_one_queue(const RankOfJob& rank) {
+  for (std::uint32_t i = 0; i < rank.program.tasks.size(); ++i) {
+    const program::Task& task = rank.program.tasks[i];
+    const auto communicates = [&](std::uint32_t each) {
+      return rank.communicates(rank.program.tasks[each]);
+    };
+    const Pass pass = rank.origin_of(task).pass;
+    if ((pass == Pass::forward || pass == Pass::backward) && task.stream != 0 &&
+        std::ranges::any_of(rank.program.waits_for(i), communicates))
+      return true;
+  }
+  return false;
+}
+
 /// A task of a unit that communicates.
 struct Sent {
   std::uint32_t task = 0;
@@ -46,13 +61,16 @@ struct Sent {
 class Waits {
  public:
   Waits(const program::Job& job, const JobTimeline& timeline, std::size_t rank)
-      : ranks_(job, timeline, rank), rank_(ranks_.own()), busy_(busy_spans(rank_)) {}
+      : ranks_(job, timeline, rank),
+        rank_(ranks_.own()),
+        busy_(busy_spans(rank_)),
+        in_one_queue_(is_in_one_queue(rank_)) {}
 
   std::vector<UnitCollective> run() {
-    std::map<std::pair<std::int32_t, Kind>, UnitCollective> all;
+    std::map<std::pair<std::size_t, Kind>, UnitCollective> all;
     for (const Sent& sent : sent_by_units()) {
       UnitCollective told = explained(sent);
-      const auto key = std::pair(rank_.origin_of(task(sent.task)).group, sent.kind);
+      const auto key = std::pair(told.unit, sent.kind);
       const auto [found, is_first] = all.try_emplace(key, told);
       if (is_first) continue;
       ExposedBucket& now = told.why;
@@ -61,6 +79,7 @@ class Waits {
       for (std::size_t c = 0; c < now.exposed_by.size(); ++c)
         now.exposed_by[c] += before.exposed_by[c];
       now.cause = largest(now);
+      if (told.unit == rank_.job.groups.size()) told.payload += found->second.payload;
       now.collectives = told.count += found->second.count;
       found->second = std::move(told);
     }
@@ -73,6 +92,11 @@ class Waits {
   const program::Task& task(std::uint32_t index) const { return rank_.program.tasks[index]; }
   const TaskTimes& times(std::uint32_t index) const { return rank_.times[index]; }
 
+  bool is_of_no_group(const program::Task& task) const {
+    const program::Origin& origin = rank_.origin_of(task);
+    return origin.group == nobody && origin.purpose == Purpose::parameters;
+  }
+
   std::vector<Sent> sent_by_units() const {
     const PassEnds ends = ends_of_passes(rank_);
     std::vector<Sent> sent;
@@ -81,7 +105,8 @@ class Waits {
     for (std::uint32_t i = 0; i < rank_.program.tasks.size(); ++i) {
       if (!rank_.communicates(task(i))) continue;
       const program::Origin& origin = rank_.origin_of(task(i));
-      if (origin.group != nobody && origin.purpose != Purpose::network) {
+      if (is_of_no_group(task(i)) ||
+          (origin.group != nobody && origin.purpose != Purpose::network)) {
         const Operation operation = rank_.job.works[task(i).work].operation;
         Kind kind = Kind::reduction;
         const auto forward = ends.forward.find(task(i).micro_batch);
@@ -125,11 +150,13 @@ class Waits {
     const TaskTimes& its = times(sent.task);
     const Work& work = rank_.job.works[task(sent.task).work];
     UnitCollective told;
-    told.unit = at(rank_.origin_of(task(sent.task)).group);
+    const std::int32_t group = rank_.origin_of(task(sent.task)).group;
+    told.unit = group == nobody ? rank_.job.groups.size() : at(group);
     told.kind = sent.kind;
     told.operation = work.operation;
     told.task = sent.task;
     told.count = 1;
+    told.payload = work.payload;
     ExposedBucket& why = told.why;
     const TaskDetail detail = rank_.detail_of(task(sent.task));
     why.bucket = told.unit;
@@ -140,13 +167,16 @@ class Waits {
     std::vector<HeldUntil> holds{{why.launched, Cause::launch}};
     if (sent.before) {
       why.previous = times(*sent.before).end;
-      holds.push_back({why.previous, Cause::previous});
+      // One of several that bring parameters of no group is a part of what is told.
+      if (!is_of_no_group(task(sent.task)) || !is_of_no_group(task(*sent.before)))
+        holds.push_back({why.previous, Cause::previous});
     }
     const bool gathers = is_gather(told.operation);
     find_input(sent, gathers, why, holds);
     const Instant arrival = std::max({why.times.ready, why.called, why.previous, why.launched});
     why.last_rank = ranks_.last_to_arrive(sent.task, arrival);
-    explain(why, holds, arrival, busy_, gathers ? Cause::itself : Cause::gradients);
+    explain(why, holds, arrival, busy_,
+            {gathers ? Cause::itself : Cause::gradients, kernels_waiting(rank_, sent.task, busy_)});
     why.cause = largest(why);
     told.held = its.start > arrival                 ? Cause::slowest_rank
                 : holds.back().at > why.times.ready ? holds.back().cause
@@ -160,8 +190,12 @@ class Waits {
   void find_input(const Sent& sent, bool gathers, ExposedBucket& why,
                   std::vector<HeldUntil>& holds) const {
     Duration behind{};  // from the end of `at` to where the collective may begin
-    std::optional<std::uint32_t> input = last_input(sent.task);
-    while (input) {
+    std::uint32_t at = sent.task;
+    while (true) {
+      if (const Instant queued = queued_until(at, sent.task); queued > Instant{})
+        holds.push_back({queued + behind, Cause::one_queue});
+      const std::optional<std::uint32_t> input = last_input(at, sent.task);
+      if (!input) return;
       const program::Task& its = task(*input);
       if (rank_.communicates(its)) {  // its own reduction before it, mostly
         why.times.ready = times(*input).end + behind;
@@ -172,16 +206,16 @@ class Waits {
         holds.push_back({times(*input).end + behind, Cause::copy_out});
         return;
       }
-      if (rank_.computes(its)) return find_gradients(*input, gathers, behind, why, holds);
+      if (rank_.computes(its)) return find_gradients(*input, sent, gathers, behind, why, holds);
       behind += times(*input).end - times(*input).start;
       if (its.stream != 0) holds.push_back({times(*input).enqueued + behind, Cause::launch});
-      input = last_input(*input);
+      at = *input;
     }
   }
 
   /// A kernel among those of the passes makes the input.
-  void find_gradients(std::uint32_t input, bool gathers, Duration behind, ExposedBucket& why,
-                      std::vector<HeldUntil>& holds) const {
+  void find_gradients(std::uint32_t input, const Sent& sent, bool gathers, Duration behind,
+                      ExposedBucket& why, std::vector<HeldUntil>& holds) const {
     if (gathers) {
       why.times.ready = times(input).end + behind;
       return;
@@ -200,20 +234,40 @@ class Waits {
     }
     why.times.ready = computed + packing + behind;
     if (free > computed) holds.push_back({free + packing + behind, Cause::input_buffer});
+    const Instant queued = queued_until(input, sent.task);
+    if (queued > std::max(computed, free))
+      holds.push_back({queued + packing + behind, Cause::one_queue});
     if (task(input).stream != 0 && times(input).enqueued > std::max(computed, free))
       holds.push_back({times(input).enqueued + packing + behind, Cause::launch});
   }
 
-  std::optional<std::uint32_t> last_input(std::uint32_t index) const {
+  /// In one queue: does a task wait for another only because that stands before it there? So it is
+  /// of collectives, but for one whose result the next one sends.
+  bool is_queued_behind(std::uint32_t earlier, std::uint32_t collective) const {
+    const auto group = [this](std::uint32_t each) { return rank_.origin_of(task(each)).group; };
+    return in_one_queue_ && rank_.communicates(task(earlier)) &&
+           group(earlier) != group(collective);
+  }
+
+  Instant queued_until(std::uint32_t index, std::uint32_t collective) const {
+    Instant until{};
+    for (const std::uint32_t each : rank_.program.waits_for(index))
+      if (is_queued_behind(each, collective)) until = std::max(until, times(each).end);
+    return until;
+  }
+
+  std::optional<std::uint32_t> last_input(std::uint32_t index, std::uint32_t collective) const {
     std::optional<std::uint32_t> last;
     for (const std::uint32_t each : rank_.program.waits_for(index))
-      if (!last || times(each).end >= times(*last).end) last = each;
+      if (!is_queued_behind(each, collective) && (!last || times(each).end >= times(*last).end))
+        last = each;
     return last;
   }
 
   AllRanks ranks_;
   const RankOfJob& rank_;
   BusySpans busy_;
+  bool in_one_queue_ = false;
 };
 
 }  // namespace
@@ -239,6 +293,13 @@ bool has_units(const program::Job& job) {
 std::vector<UnitCollective> unit_collectives(const program::Job& job, const JobTimeline& timeline,
                                              std::size_t rank) {
   return Waits(job, timeline, rank).run();
+}
+
+std::optional<UnitCollective> updated_sends(const program::Job& job, const JobTimeline& timeline,
+                                            std::size_t rank) {
+  for (UnitCollective& each : Waits(job, timeline, rank).run())
+    if (each.unit == job.groups.size() && each.kind == Kind::updated_gather) return std::move(each);
+  return std::nullopt;
 }
 
 Duration exposed_of(const std::vector<UnitCollective>& collectives) {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -28,11 +29,14 @@ std::string_view name_of(UnitCollectiveKind kind);
 /// One collective of a unit. Where several micro-batches have it, the instants are those of the
 /// last one; what is exposed, and by what, is of all of them together.
 struct UnitCollective {
-  std::size_t unit = 0;  ///< program::Origin::group
+  std::size_t unit = 0;  ///< program::Origin::group; the number of groups: of parameters of several
   UnitCollectiveKind kind = UnitCollectiveKind::reduction;
   Operation operation = Operation::reduce_scatter;
-  std::uint32_t task = 0;      ///< of the rank's program: that of the last micro-batch
-  int count = 0;               ///< how often the step has it: once in each micro-batch that does
+  std::uint32_t task = 0;  ///< of the rank's program: that of the last micro-batch
+  /// How often the step has it: once in each micro-batch that does; of parameters of several
+  /// groups, how many collectives there are.
+  int count = 0;
+  Bytes payload{};             ///< in one micro-batch
   ExposedBucket why;           ///< times, causes; `collectives` is `count`
   Cause held = Cause::launch;  ///< what it waited for last, exposed or not
 };
@@ -52,6 +56,11 @@ bool has_units(const program::Job& job);
 /// its input has been there since the update before.
 std::vector<UnitCollective> unit_collectives(const program::Job& job, const JobTimeline& timeline,
                                              std::size_t rank);
+
+/// What brings updated parameters that are no group's behind the optimizer, all of it together: a
+/// gather, or broadcasts of parameters by their owners. Nothing: there is none.
+std::optional<UnitCollective> updated_sends(const program::Job& job, const JobTimeline& timeline,
+                                            std::size_t rank);
 
 /// The exposed time of all of them.
 Duration exposed_of(const std::vector<UnitCollective>& collectives);

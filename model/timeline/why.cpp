@@ -69,10 +69,12 @@ Instant arrival(const ExposedBucket& bucket) {
 
 /// `before_call`: what the wait until the collective is called counts for; `before_end`: what the
 /// wait for the collective before it does.
-void explain(ExposedBucket& bucket, const BusySpans& busy, Cause before_call, Cause before_end) {
+void explain(ExposedBucket& bucket, const RankOfJob& rank, std::uint32_t collective,
+             const BusySpans& busy, Cause before_call, Cause before_end) {
   std::array holds{HeldUntil{bucket.called, before_call}, HeldUntil{bucket.previous, before_end},
                    HeldUntil{bucket.launched, Cause::launch}};
-  explain(bucket, holds, arrival(bucket), busy, Cause::gradients);
+  explain(bucket, holds, arrival(bucket), busy,
+          {Cause::gradients, kernels_waiting(rank, collective, busy)});
 }
 
 /// What held up a collective of a bucket, and not yet what of it is exposed by what.
@@ -126,7 +128,8 @@ ExposedBucket explained(const AllRanks& ranks, const StepMetrics& metrics, std::
     const Cause before_call = waits_for_copy(ranks.own(), collectives[c].task) ? Cause::host_copies
                               : first                                          ? Cause::turn
                                                                                : Cause::hook;
-    explain(part, busy, before_call, own_before ? Cause::hook : Cause::previous);
+    explain(part, ranks.own(), collectives[c].task, busy, before_call,
+            own_before ? Cause::hook : Cause::previous);
     for (std::size_t cause = 0; cause < sums.size(); ++cause) sums[cause] += part.exposed_by[cause];
     if (c + 1 == collectives.size() || part.times.exposed > longest.times.exposed) longest = part;
   }
@@ -141,8 +144,8 @@ ExposedBucket explained(const AllRanks& ranks, const StepMetrics& metrics, std::
 
 std::string_view name_of(Cause cause) {
   constexpr std::array<std::string_view, all_causes.size()> names{
-      "gradients",   "turn", "previous", "launch",       "slowest rank",
-      "host copies", "hook", "copy-out", "input buffer", "itself"};
+      "gradients", "turn",         "previous", "launch",       "slowest rank", "host copies",
+      "hook",      "kernels wait", "copy-out", "input buffer", "itself",       "one queue"};
   return names[static_cast<std::size_t>(cause)];
 }
 

@@ -18,17 +18,21 @@ enum class Cause : std::uint8_t {
   slowest_rank,  ///< other ranks arrived later, so that less computation was left to hide it
   host_copies,   ///< it waited for its copy to the host, or the copies themselves are exposed
   hook,  ///< a later collective waited for the comm hook's steps before it: ZeRO's for the update
+  kernels_wait,  ///< kernels that do not need its result had to wait for it (collective_waits.hpp)
   // Units alone have these (units.hpp).
   copy_out,      ///< a gather waited until the one before it had been copied out
   input_buffer,  ///< the memory of a reduction's input was taken by an earlier one
   itself,        ///< a gather that begins with the step would be exposed as long
+  one_queue,     ///< all streams share a queue, in which it, or kernels behind it, had to wait
 };
-inline constexpr std::array all_causes{
-    Cause::gradients,   Cause::turn, Cause::previous, Cause::launch,       Cause::slowest_rank,
-    Cause::host_copies, Cause::hook, Cause::copy_out, Cause::input_buffer, Cause::itself};
+inline constexpr std::array all_causes{Cause::gradients,    Cause::turn,         Cause::previous,
+                                       Cause::launch,       Cause::slowest_rank, Cause::host_copies,
+                                       Cause::hook,         Cause::kernels_wait, Cause::copy_out,
+                                       Cause::input_buffer, Cause::itself,       Cause::one_queue};
 /// Those of units alone.
 constexpr bool is_of_units(Cause cause) {
-  return cause == Cause::copy_out || cause == Cause::input_buffer || cause == Cause::itself;
+  return cause == Cause::copy_out || cause == Cause::input_buffer || cause == Cause::itself ||
+         cause == Cause::one_queue;
 }
 std::string_view name_of(Cause cause);
 
@@ -61,7 +65,8 @@ struct ExposedBucket {
 /// much as the collective would be exposed less if it had begun when this rank was there. Between
 /// the gradients and that moment each instant accounts for the time since the one before it, and
 /// what the last of them would have saved is taken off the exposed time first. What is left would
-/// be exposed even if the collective had begun with its gradients: that is theirs. Each collective
+/// be exposed even if the collective had begun with its gradients: that is theirs, but for what
+/// kernels of the backward pass had to wait for it. Each collective
 /// of a comm hook is explained by itself, and a bucket's shares are the sums over them. Of a later
 /// one, the time until it is called is the hook's, and so is that of the hook's own one before it.
 /// Where a collective waits for its copy to the host, the time until it is called is the copies',

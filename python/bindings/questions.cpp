@@ -29,6 +29,7 @@
 #include "tools/study/names.hpp"
 #include "tools/study/settings.hpp"
 #include "tools/study/wrapping.hpp"
+#include "tools/study/zero_code.hpp"
 #include "tools/sweep/point_threads.hpp"
 #include "tools/sweep/sweep_notes.hpp"
 #include "tools/sweep/sweep_results.hpp"
@@ -203,7 +204,7 @@ namespace {
 /// The same of a sharded step.
 std::string tune_sharded_answer(const Question& question, const Scenario& scenario,
                                 const TuneRequest& request, const Tell& tell) {
-  ShardOptions options = shard_options(request);
+  ShardOptions options = shard_options(request, scenario.training.strategy);
   options.progress = tell;
   const CalibratedModel priced = price_calibrated(scenario, question.laws_only);
   const ShardTuning tuning = tune_shards(scenario, priced.model, options);
@@ -212,6 +213,10 @@ std::string tune_sharded_answer(const Question& question, const Scenario& scenar
       shards_page(scenario, tuning, options, knowledge_of(scenario, priced)), priced.fit);
   Json found = answer(json_of(shards_record(scenario, tuning, notes)),
                       json_of(shards_table(scenario, tuning)), page, notes);
+  if (scenario.training.strategy != Strategy::fsdp) {
+    found["code"] = zero_code(tuning.advised_one().training);
+    return one_line(found);
+  }
   const Training& advised = tuning.advised_one().training;
   found["units"] = unit_modules(scenario.workload, advised);
   found["wrapping"] = wrapping_of(advised, scenario.cluster.ranks(),
@@ -223,7 +228,7 @@ std::string tune_sharded_answer(const Question& question, const Scenario& scenar
 
 std::string tune_answer(const Question& question, const TuneRequest& request, const Tell& tell) {
   Scenario scenario = read(question);
-  if (scenario.training.strategy == Strategy::fsdp)
+  if (shards(scenario.training.strategy))
     return tune_sharded_answer(question, scenario, request, tell);
   const CalibratedModel priced = price_calibrated(scenario, question.laws_only);
   const Notes taken = take_as_tuned(scenario.training);

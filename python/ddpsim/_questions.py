@@ -130,7 +130,8 @@ def tune(workload: Source, cluster: Any = None, nodes: int | None = None, *,
     `cluster` is a name of list_clusters(), the path of a cluster's file or a dict. The plan's
     `ddp_kwargs` go to DistributedDataParallel. Of a scenario whose training.strategy is fsdp it
     finds how to shard: the plan's `fully_shard_kwargs` go to each call of fully_shard, of its
-    `units`, and `code` does so. The other arguments are the flags of `ddpsim tune`.
+    `units`, and `code` does so; of zero1, zero2 and zero3 it finds the options, which `code` has.
+    The other arguments are the flags of `ddpsim tune`.
     """
     settings = all_settings(set, cluster, nodes, ranks_per_node, ranks, device)
     def flag(name: str, value: Any) -> str:

@@ -179,17 +179,17 @@ class Variants(Answer):
 @dataclass(frozen=True, repr=False)
 class Plan(Answer):
     """The bucket sizes to deploy: what `ddpsim tune` prints. `rows()` has every distinct cap. Of a
-    scenario whose strategy is fsdp it is how to shard, and `rows()` has every sharding."""
+    scenario whose strategy shards (fsdp, zero1 to zero3) it is how, and `rows()` has every way."""
     scenario: str
     ddp_kwargs: dict[str, Any]
     """Arguments for DistributedDataParallel of PyTorch 2.13; empty: its defaults are as good, or
-    the strategy is fsdp."""
+    the strategy shards."""
     step_ms: float
     """The step with these arguments."""
     bound_ms: float
     """No buckets (no shardings) lead to a shorter step."""
     default_step_ms: float
-    """The step with DDP's defaults, or with a unit for each block and nothing else said."""
+    """The step with DDP's defaults, or those of the strategy that shards."""
     pays: bool
     """Is it worth a changed setting?"""
     best_partition: tuple[tuple[str, ...], ...] = field(compare=False)
@@ -197,7 +197,8 @@ class Plan(Answer):
     units: tuple[tuple[str, ...], ...] = field(default=(), compare=False)
     """Of fsdp: as of TrainingPlan."""
     code: str = field(default='', compare=False)
-    """The Python that wraps a model for strategy fsdp; '' for other strategies."""
+    """The Python that wraps a model for strategy fsdp; of a ZeRO what `ddpsim tune` prints for
+    DeepSpeed, Megatron-LM or PyTorch; '' for other strategies."""
     _wrapping: Record | None = field(default=None, compare=False)
 
     @property
@@ -213,7 +214,7 @@ class Plan(Answer):
         return 1 - self.step_ms / self.default_step_ms
 
     def __repr__(self) -> str:
-        if self._wrapping is not None:
+        if self.record['format'] == 'ddpsim.shards/1':
             return (f'{super().__repr__()}\n\n{self.code.rstrip()}\n\n{self.step_ms:.2f} ms; bound '
                     f'{self.bound_ms:.2f} ms, default {self.default_step_ms:.2f} ms')
         arguments = ', '.join(f'{name}={value!r}' for name, value in self.ddp_kwargs.items())
@@ -381,6 +382,12 @@ def plan(answer: Record) -> Plan:
                     default_step_ms=record['default_sharding']['step_ms'], pays=record['pays'],
                     best_partition=(), code=wrapping['code'], _wrapping=wrapping,
                     units=tuple(tuple(names) for names in answer['units']))
+    if record['format'] == 'ddpsim.shards/1':
+        return Plan(**common(answer), scenario=record['scenario'], ddp_kwargs={},
+                    step_ms=record['advised_sharding']['step_ms'],
+                    bound_ms=record['lower_bound_ms'],
+                    default_step_ms=record['default_sharding']['step_ms'], pays=record['pays'],
+                    best_partition=(), code=answer['code'])
     return Plan(**common(answer), scenario=record['scenario'],
                 ddp_kwargs=answer.get('ddp', {}),
                 step_ms=answer.get('ddp_step_ms', record['recommended_step_ms']),

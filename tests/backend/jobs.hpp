@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <catch2/catch.hpp>
+
 #include "backend/measure/check_gradients.hpp"
 #include "backend/run/job.hpp"
 #include "model/parallel/order/build_job.hpp"
@@ -61,6 +63,40 @@ inline JobOptions job_of(int ranks, const std::string& backend = "threads") {
   options.ranks = ranks;
   options.timeout = std::chrono::seconds{20};
   return options;
+}
+
+using KeptParameters = std::vector<std::vector<float>>;  // [parameter]
+
+/// What ranks keep of each parameter after so many steps: all of it, or their parts put together.
+inline KeptParameters parameters_after(const SmallJob& small, const Training& training, int steps) {
+  const int ranks = small.cluster.ranks();
+  const program::Job step = telling_parameters(small.step(training));
+  std::vector<KeptParameters> kept(at(ranks));
+  REQUIRE(run_job(job_of(ranks), [&](Backend& rank) {
+            rank.load(small.workload, small.optimizer);
+            for (int each = 0; each < steps; ++each) rank.run(step);
+            if (steps == 0) rank.run(without_updates(step));
+            for (int p = 0; p < static_cast<int>(small.workload.parameters.size()); ++p)
+              kept[at(rank.rank())].push_back(rank.gradient(p));
+            return 0;
+          }) == 0);
+  KeptParameters all(small.workload.parameters.size());
+  for (std::size_t p = 0; p < all.size(); ++p) {
+    const bool in_parts =
+        !step.parts.empty() && step.parts[p].of != nobody && !step.parts[p].is_kept_whole;
+    if (!in_parts) {
+      for (const KeptParameters& each : kept) REQUIRE(each[p] == kept.front()[p]);
+      all[p] = kept.front()[p];
+      continue;
+    }
+    for (const KeptParameters& each : kept)
+      all[p].insert(all[p].end(), each[p].begin(), each[p].end());
+    const auto whole = static_cast<std::size_t>(step.parts[p].whole);
+    REQUIRE(all[p].size() >= whole);
+    for (std::size_t i = whole; i < all[p].size(); ++i) REQUIRE(all[p][i] == 0);  // padding
+    all[p].resize(whole);
+  }
+  return all;
 }
 
 }  // namespace ddpsim

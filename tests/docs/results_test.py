@@ -44,10 +44,17 @@ COMMANDS = {
     'run of one rank': ('run', FIRST, '--set', 'cluster.ranks_per_node=1', '--scaling', '4'),
     'run of a description': ('run', 'described.yaml'),
     'run of shards': ('run', FIRST, '--why', *SHARDED),
+    'run of zero2': ('run', FIRST, '--why', '--set', 'compare=[zero2]'),
     'schedule of shards': ('schedule', FIRST, *SHARDED),
     'run --vary': ('run', FIRST, '--vary', 'training.comm_hook=none,fp16_compress'),
     'tune': ('tune', FIRST, '--uncertainty', '10%'),
     'tune of fsdp': ('tune', FIRST, '--set', 'training={strategy: fsdp}'),
+    'tune of torch': ('tune', FIRST, '--set', 'training={strategy: zero1}'),
+    'tune of a course': ('tune', FIRST, '--set',
+                         'training={strategy: zero1, zero1: {variant: course}}'),
+    'tune of megatron': ('tune', FIRST, '--set',
+                         'training={strategy: zero1, zero1: {variant: megatron}}'),
+    'tune of zero3': ('tune', FIRST, '--set', 'training={strategy: zero3}'),
     'sweep': ('sweep', FIRST, '--vary', 'cluster.ranks_per_node=1,2,0'),
     'plan': ('plan', FIRST, '--cluster', 'dgx-h100', '--gpus', '4,16', '--set',
              'cluster.price=2 USD/h'),
@@ -79,7 +86,9 @@ class Section:
 
 
 RUNS = ('run', 'run of one rank', 'run of a description', 'run --vary', 'run of ranks that differ',
-        'run with broadcasts', 'run through the host', 'run of shards')
+        'run with broadcasts', 'run through the host', 'run of shards', 'run of zero2')
+TUNED_SHARDS = ('tune of fsdp', 'tune of torch', 'tune of a course', 'tune of megatron',
+                'tune of zero3')
 SECTIONS = {
     'cluster': Section(('run', 'run of one rank', 'run of ranks that differ'), 'cluster',
                        ['cluster']),
@@ -94,8 +103,8 @@ SECTIONS = {
                          ('result', 'run')),
     'choice': Section(('tune',), 'caps[]', ['tune']),
     'tune': Section(('tune',), '', ['tune', 'cluster', 'memory']),
-    'sharding': Section(('tune of fsdp',), 'shardings[]', ['shards']),
-    'shards': Section(('tune of fsdp',), '', ['shards', 'tune', 'cluster', 'memory']),
+    'sharding': Section(TUNED_SHARDS, 'shardings[]', ['shards']),
+    'shards': Section(TUNED_SHARDS, '', ['shards', 'tune', 'cluster', 'memory']),
     'shards --csv': Section(('tune of fsdp',), '', ['shards'], '--csv', ('shards',)),
     'tune --csv': Section(('tune',), '', ['tune'], '--csv', ('tune',)),
     'sweep': Section(('sweep',), '', ['sweep', 'run', 'throughput', 'memory']),

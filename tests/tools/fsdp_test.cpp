@@ -1,9 +1,10 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include <catch2/catch.hpp>
 
-#include "tests/tools/program.hpp"
+#include "tests/tools/answers.hpp"
 
 namespace ddpsim {
 namespace {
@@ -21,22 +22,13 @@ std::string sharded(const Scratch& scratch, const std::string& compare,
       .string();
 }
 
-Json results_of(const std::vector<std::string>& words) {
-  std::vector<std::string> all = words;
-  all.insert(all.end(), {"-q", "--json", "-"});
-  const Outcome outcome = ddpsim(all);
-  CAPTURE(outcome.err);
-  REQUIRE(outcome.code == 0);
-  return Json::parse(outcome.out);
-}
-
 }  // namespace
 
 TEST_CASE("run puts fsdp beside DDP: its memory in parts, its exposed time, no band",
           "[tools][fsdp]") {
   const Scratch scratch;
   const std::string file = sharded(scratch, "[none, bucketed, fsdp]");
-  const Json results = results_of({"run", file})["results"];
+  const Json results = json_of({"run", file})["results"];
   REQUIRE(results.size() == 3);
   const Json &none = results[0], &ddp = results[1], &fsdp = results[2];
   // Eight ranks: each keeps an eighth, but for rows of padding.
@@ -56,7 +48,7 @@ TEST_CASE("run puts fsdp beside DDP: its memory in parts, its exposed time, no b
 TEST_CASE("schedule names units, and no gradient hooks", "[tools][fsdp]") {
   const Scratch scratch;
   const std::string file = sharded(scratch, "[fsdp]");
-  CHECK(results_of({"schedule", file})["hooks"].empty());
+  CHECK(json_of({"schedule", file})["hooks"].empty());
   CHECK_THAT(
       ddpsim({"schedule", file, "--tasks"}).out,
       Contains("pre-forward of transformer.h.0") && Contains("all-gather copy-out of the root"));
@@ -95,8 +87,8 @@ TEST_CASE("mixed precision halves what fsdp gathers, and changes no other strate
   const std::string plain = written("plain.yaml", ""),
                     mixed = written("mixed.yaml",
                                     ", mp_policy: {param_dtype: bf16, reduce_dtype: fp32}");
-  const Json before = results_of({"run", plain})["results"];
-  const Json after = results_of({"run", mixed})["results"];
+  const Json before = json_of({"run", plain})["results"];
+  const Json after = json_of({"run", mixed})["results"];
   CHECK(before[0] == after[0]);
   CHECK(before[1] == after[1]);
   const auto bytes = [](const Json& results, const char* key) {
@@ -113,7 +105,7 @@ TEST_CASE("mixed precision halves what fsdp gathers, and changes no other strate
   CHECK(after[2]["step_ms"] < before[2]["step_ms"]);
   CHECK(after[2]["exposed_ms"] > 0);
   // F49 and the check values of llama3-8b: a block's gather and reduce-scatter.
-  const Json sent = results_of({"schedule", mixed})["collectives"];
+  const Json sent = json_of({"schedule", mixed})["collectives"];
   const auto has = [&](const char* operation, std::int64_t size) {
     return std::ranges::any_of(sent, [&](const Json& each) {
       return each["operation"] == operation && each["bytes"] == size;
@@ -201,10 +193,18 @@ TEST_CASE("published sharded steps are met by the laws, and better with one row 
   CHECK(known["predicted_rows"] == 13);
   CHECK(known["median_error"] < 0.04);
   CHECK(known["ninth_decile_error"] < 0.10);
-  // Steps on H100 are all too short by the laws, up to 29 % (docs/accuracy.md).
   CHECK(laws["predicted_rows"] == 23);
   CHECK(laws["median_error"] < 0.15);
-  CHECK(laws["ninth_decile_error"] < 0.30);
+  // By the laws all steps on H100 are too short (docs/accuracy.md).
+  int on_h100 = 0;
+  for (const Json& row : laws["rows"]) {
+    const bool is_h100 = row["device"] == "h100-sxm";
+    on_h100 += is_h100 ? 1 : 0;
+    CAPTURE(row["file"], row["label"]);
+    CHECK(std::abs(row["error"].get<double>()) < (is_h100 ? 0.30 : 0.12));
+    if (is_h100) CHECK(row["error"] < 0);
+  }
+  CHECK(on_h100 == 10);
 }
 
 }  // namespace ddpsim

@@ -345,6 +345,48 @@ TEST_CASE("a plan says how to wrap the model", "[tools][plan]") {
         "fully_shard(model, **sharding)\n");
 }
 
+TEST_CASE("a plan tries those of ZeRO that the scenario compares", "[tools][plan]") {
+  const Scratch scratch;
+  const std::string file = large_gpt(scratch);
+  const auto strategies_of = [&](const Words& more) {
+    std::map<std::string, int> count;
+    for (const Json& each : planned(file, more)["candidates"])
+      ++count[each["strategy"].get<std::string>()];
+    return count;
+  };
+  const Words few{"--batches", "1", "--set", "workload.activation_checkpointing=none"};
+  const auto with = [&](const std::string& compare) {
+    Words words = few;
+    words.insert(words.end(), {"--set", "compare=" + compare});
+    return strategies_of(words);
+  };
+  // fsdp is tried six times: with and without resharding, with autocast, in mixed precision, and
+  // with a replica on each node.
+  CHECK(strategies_of(few) == std::map<std::string, int>{{"bucketed", 1}, {"fsdp", 6}});
+  // torch's zero1 runs under autocast alone; DeepSpeed's stages cast parameters, too.
+  CHECK(with("[bucketed, zero1, zero2, zero3, fsdp]") ==
+        std::map<std::string, int>{
+            {"bucketed", 1}, {"zero1", 1}, {"zero2", 2}, {"zero3", 2}, {"fsdp", 6}});
+  CHECK(with("[zero3]") == std::map<std::string, int>{{"bucketed", 1}, {"zero3", 2}, {"fsdp", 6}});
+
+  // Each is what run predicts, and what does not fit is told of each.
+  Words words{"--set", "compare=[zero1, zero2, zero3]", "--strategies", "zero1,zero2,zero3"};
+  const Json plan = planned(file, words);
+  for (const Json& candidate : plan["candidates"]) {
+    CAPTURE(candidate.dump());
+    const Json run = run_of(file, candidate);
+    CHECK(candidate["peak_memory_bytes"] == run["memory"]["peak_bytes"]);
+    if (was_simulated(candidate)) CHECK(candidate["step_ms"] == run["step_ms"]);
+  }
+  words.insert(words.begin(), {"plan", file});
+  const std::string text = ddpsim(words).out;
+  for (const char* way : {"zero1", "zero2", "zero2, bf16", "zero3", "zero3, bf16"})
+    CHECK_THAT(text, Catch::Contains("\n" + std::string(way) + " "));
+  CHECK_THAT(text, Catch::Contains("DeepSpeed's configuration:") &&
+                       Catch::Contains("\"zero_optimization\": {\n  \"stage\": ") &&
+                       !Catch::Contains("fully_shard("));
+}
+
 TEST_CASE("a part of a node is planned as one node", "[tools][plan]") {
   const Scratch scratch;
   const Json plan = planned(large_gpt(scratch), {"--gpus", "2,8,16", "--batches", "1"});

@@ -81,7 +81,13 @@ TEST_CASE("all combinations of shardings are tried, each once", "[tools][shards]
   // three ways of resharding; 1 or 2 inputs; one group or two; no replicas, or one on each node.
   const Scenario scenario = sharded_gpt(7, sharded_over_two, "");
   const ShardTuning tuning = tune_shards(scenario, model_of(scenario));
-  CHECK(tuning.tried.size() == 5 * 2 * 3 * 2 * 2 * 2);
+  // The eight best of these, and the scenario's, prefetch 1, 2 or 3 units explicitly, either way.
+  const auto implicit = std::ranges::count_if(tuning.tried, [](const Sharding& each) {
+    return each.training.forward_prefetch + each.training.backward_prefetch == 0;
+  });
+  CHECK(implicit == 5 * 2 * 3 * 2 * 2 * 2);
+  const std::size_t prefetched = tuning.tried.size() - static_cast<std::size_t>(implicit);
+  CHECK((prefetched == 8 * 15 || prefetched == 9 * 15));
   std::set<int> blocks, units, replicas;
   for (const Sharding& each : tuning.tried) {
     blocks.insert(each.blocks);
@@ -108,6 +114,42 @@ TEST_CASE("a scenario's own sharding is among those that are tried", "[tools][sh
   CHECK(given.changes() == 5);
   CHECK(given.step == predict(model, scenario.training).metrics.step);
   CHECK(tuning.standard != tuning.given);
+}
+
+TEST_CASE("the scenario's units are tried with and without settings of their own",
+          "[tools][shards]") {
+  const Scenario scenario = sharded_gpt(
+      6, sharded_over_two,
+      ", forward_prefetch: 4, units: [{modules: transformer.h.*, reshard_after_forward: 4}]");
+  REQUIRE(!scenario.training.unit_settings.empty());
+  const StepModel model = model_of(scenario);
+  const ShardTuning tuning = tune_shards(scenario, model);
+  const Sharding& given = tuning.given_one();
+  CHECK(given.training.unit_settings == scenario.training.unit_settings);
+  CHECK(given.training.forward_prefetch == 4);
+  CHECK(given.step == predict(model, scenario.training).metrics.step);
+  CHECK(std::ranges::any_of(tuning.tried, [&](const Sharding& each) {
+    return each.training.units == scenario.training.units && each.training.unit_settings.empty();
+  }));
+}
+
+TEST_CASE("where the host is slow tune finds that explicit prefetches pay", "[tools][shards]") {
+  const Scenario scenario = sharded_gpt(
+      6,
+      "{device: h100-sxm, nodes: 2, ranks_per_node: 4, intra_node: nvlink4, inter_node: ib-ndr, "
+      "launch: {kernel: 60 us}}",
+      "");
+  const StepModel model = model_of(scenario);
+  const ShardTuning tuning = tune_shards(scenario, model);
+  const auto shortest = [&](bool explicitly) {
+    Duration least = Duration::max();
+    for (const Sharding& each : tuning.tried)
+      if (each.units == tuning.best_one().units &&
+          (each.training.forward_prefetch > 0) == explicitly)
+        least = std::min(least, each.step);
+    return least;
+  };
+  CHECK(shortest(true) < shortest(false));
 }
 
 TEST_CASE("what is recommended is as good as the best, with no more to change", "[tools][shards]") {
@@ -196,7 +238,7 @@ TEST_CASE("tune of fsdp refuses what is of buckets, and says where nothing fits"
   };
   refused_with({"--uncertainty", "10%"}, "--uncertainty 10%: is of buckets");
   refused_with({"--largest-bucket", "64MiB"}, "--largest-bucket 64MiB: is of buckets");
-  refused_with({"--buckets", scratch.path("b.yaml").string()}, "is of buckets");
+  refused_with({"--buckets", scratch.path("b.yaml").string()}, "is of buckets, and");
   refused_with({"--report", scratch.path("r.html").string()}, "is of buckets");
   refused_with({"--objective", "speed"}, "--objective speed: expected step, exposed or memory");
   refused_with({"--set", "training.replicate=3"}, "training.replicate");

@@ -3,21 +3,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/tools/program.hpp"
+#include "tests/tools/answers.hpp"
 
 namespace ddpsim {
 namespace {
 
 using Catch::Matchers::Contains;
-
-Json answer_of(const std::vector<std::string>& words) {
-  std::vector<std::string> all = words;
-  all.insert(all.end(), {"-q", "--json", "-"});
-  const Outcome outcome = ddpsim(all);
-  CAPTURE(outcome.err);
-  REQUIRE(outcome.code == 0);
-  return Json::parse(outcome.out);
-}
 
 }  // namespace
 
@@ -30,7 +21,7 @@ TEST_CASE("run prints the ladder: each rung keeps less on a rank", "[tools][zero
                                       "compare: [naive, flat, overlap, bucketed, zero1, zero2, "
                                       "zero3, fsdp]\n")
                                .string();
-  const Json results = answer_of({"run", file})["results"];
+  const Json results = json_of({"run", file})["results"];
   REQUIRE(results.size() == 8);
   std::map<std::string, Json> by;
   for (const Json& each : results) by[each["strategy"]] = each;
@@ -50,9 +41,9 @@ TEST_CASE("run prints the ladder: each rung keeps less on a rank", "[tools][zero
     CHECK(by.at(each)["optimizer_ms"] < 0.4 * by.at("bucketed")["optimizer_ms"].get<double>());
   }
   // DeepSpeed's stage 2 hides nothing unless it is told to.
-  const Json told = answer_of({"run", file, "--set",
-                               "training.zero2={overlap_comm: true, "
-                               "reduce_bucket_size: 20000000}"})["results"];
+  const Json told = json_of({"run", file, "--set",
+                             "training.zero2={overlap_comm: true, "
+                             "reduce_bucket_size: 20000000}"})["results"];
   CHECK(told[5]["strategy"] == "zero2");
   CHECK(told[5]["exposed_ms"] < by.at("zero2")["exposed_ms"]);
 }

@@ -27,11 +27,11 @@ const Usage plan_usage{
     "Python that wraps the model.\n"
     "Tried are `bucketed` and `fsdp`, this with and without resharding after forward, in mixed "
     "precision and with a replica\n"
-    "on each node; activation checkpoints; and per rank the scenario's batch and powers of two, "
-    "up to the first that does not\n"
-    "fit. What --set says of these keys stays. All else is as in the scenario: micro_batches, "
-    "units, comm hooks. Calibrated\n"
-    "like `ddpsim run`.",
+    "on each node; `zero1`, `zero2` and `zero3` where the scenario's `compare` names them; "
+    "activation checkpoints; and per rank\n"
+    "the scenario's batch and powers of two, up to the first that does not fit. What --set says "
+    "of these keys stays. All else\n"
+    "is as in the scenario: micro_batches, units, comm hooks. Calibrated like `ddpsim run`.",
     "ddpsim plan scenarios/examples/first.yaml --gpus 1..8*2"};
 
 struct PlanFlags {
@@ -48,7 +48,8 @@ po::options_description described(PlanFlags& flags) {
       "batches", po::value(&flags.words.batches)->value_name("NUMBERS"),
       "samples of a micro-batch of one rank, such as 1..16*2 (powers of two, up to the first that "
       "does not fit)")("strategies", po::value(&flags.words.strategies)->value_name("NAMES"),
-                       "what is tried, such as bucketed,overlap,fsdp (bucketed,fsdp)")(
+                       "what is tried, such as bucketed,overlap,fsdp (bucketed, what compare names "
+                       "of zero1 to zero3, fsdp)")(
       "best", po::value(&flags.words.best)->value_name("N"), "how many are printed (10)");
   flags.cluster.add_to(own);
   return own;

@@ -54,7 +54,9 @@ const Usage tune_usage{
     "--uncertainty the recommended cap is the one that loses least in the worst case. Calibrated "
     "like `ddpsim run`.\n"
     "Of training.strategy fsdp it finds the units, what is resharded after forward, and the other "
-    "settings of fully_shard.",
+    "settings of fully_shard;\n"
+    "of zero1, zero2 and zero3 the options of their variant: sizes of buckets, what is gathered "
+    "ahead, overlaps.",
     "ddpsim tune scenarios/seeds/cs336-xl-2xh100.yaml --uncertainty 10%"};
 
 struct Flags {
@@ -137,16 +139,16 @@ Training bucketed(Training training, const Choice& choice) {
   return training;
 }
 
-/// `tune` of a sharded step: how its units are made, in place of buckets.
+/// `tune` of a sharded step: how it is sharded, in place of buckets.
 void tune_sharded(const CommonOptions& options, const Flags& flags, const Scenario& scenario) {
   for (const auto& [flag, given] :
        {std::pair("--buckets", flags.buckets), std::pair("--report", options.report)})
     if (!given.empty())
       throw InputError(
-          fmt::format("{} {}: is of buckets, and training.strategy is fsdp, which has units: leave "
-                      "it out",
-                      flag, given));
-  ShardOptions shard = shard_options(flags.request);
+          fmt::format("{} {}: is of buckets, and training.strategy is {}, which shards: leave it "
+                      "out",
+                      flag, given, name_of(scenario.training.strategy)));
+  ShardOptions shard = shard_options(flags.request, scenario.training.strategy);
   const CalibratedModel priced = price_calibrated(scenario, options.laws_only);
   const Knowledge knowledge = knowledge_of(scenario, priced);
   Progress progress(options.quiet);
@@ -186,7 +188,7 @@ int tune_command(const std::vector<std::string>& arguments) {
   check_results(options, {{"--buckets", flags.buckets}}, {inputs, {}});
   options.prepend(settings_of(flags, options.files.front()));
   Scenario scenario = read_scenario(options.files.front(), options.set);
-  if (scenario.training.strategy == Strategy::fsdp) {
+  if (shards(scenario.training.strategy)) {
     tune_sharded(options, flags, scenario);
     return exit_done;
   }

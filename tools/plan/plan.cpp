@@ -33,6 +33,7 @@
 #include "tools/study/point_notes.hpp"
 #include "tools/study/throughput.hpp"
 #include "tools/study/wrapping.hpp"
+#include "tools/study/zero_code.hpp"
 
 namespace ddpsim {
 namespace {
@@ -248,6 +249,8 @@ void try_candidate(const PlanRequest& request, const PlannedWay& way, PlanCandid
       candidate.sharding = scenario.training;
       candidate.code = fully_shard_code(scenario);
     }
+    if (candidate.is_simulated() && scenario.training.zero() != nullptr)
+      candidate.options = zero_code(scenario.training);
     found = tried.found();
   } catch (const InputError& problem) {
     refuse(problem.what());

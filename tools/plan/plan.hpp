@@ -23,9 +23,10 @@ struct PlanRequest {
   std::string file;
   std::vector<Setting> set;
   bool laws_only = false;
-  std::vector<int> gpus;             ///< in all; empty: as many as the scenario has
-  std::vector<int> batches;          ///< of a rank; empty: the scenario's, and powers of two
-  std::vector<Strategy> strategies;  ///< empty: bucketed and fsdp
+  std::vector<int> gpus;     ///< in all; empty: as many as the scenario has
+  std::vector<int> batches;  ///< of a rank; empty: the scenario's, and powers of two
+  /// Empty: bucketed, those of ZeRO that the scenario compares, and fsdp.
+  std::vector<Strategy> strategies;
 };
 
 /// A number of GPUs, as nodes.
@@ -71,6 +72,7 @@ struct PlanCandidate {
   std::string error{};        ///< why it is refused
   FsdpSettings sharding{};    ///< of fsdp, simulated
   std::string code{};         ///< of the same: the Python that wraps the model so
+  std::string options{};      ///< of a ZeRO, simulated: as its project takes them (zero_code)
   /// In what it is another than the measured rows that its costs were fitted to.
   std::vector<OtherThanMeasured> others{};
 

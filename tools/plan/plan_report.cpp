@@ -297,6 +297,9 @@ std::string snippets_text(const TrainingPlan& plan) {
     text += fmt::format("\n# the {}{}\n{}", which,
                         is_same && chosen.size() > 1 ? ", and the cheapest" : "", candidate.code);
   }
+  for (const auto& [candidate, which] : chosen)
+    if (!candidate.options.empty())
+      text += fmt::format("\n# of the {}, {}", which, candidate.options);
   return text;
 }
 

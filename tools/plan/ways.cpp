@@ -44,15 +44,16 @@ bool may_checkpoint(const PlanRequest& request, const Scenario& base) {
   return is_taken(request, {{checkpoints_key, "full"}});  // else the model has no such blocks
 }
 
-/// Would fully_shard's own casts to bf16 take the place of autocast's?
-bool may_cast(const PlanRequest& request, const Scenario& base, const Setting& policy) {
+/// Would a policy that casts parameters to bf16 take the place of autocast under the strategy?
+bool may_cast(const PlanRequest& request, const Scenario& base, Strategy strategy,
+              const Setting& policy) {
   const bool is_fp32 = std::ranges::all_of(
       base.workload.parameters,
       [](const Parameter& parameter) { return parameter.dtype == DType::fp32; });
   return main_format(base.workload) == DType::bf16 && is_fp32 &&
          base.training.mp_policy == MixedPrecision{} &&
          !touches_any(request.set, "training.mp_policy") &&
-         is_taken(request, {{"training.strategy", "fsdp"}, policy});
+         is_taken(request, {{"training.strategy", std::string(name_of(strategy))}, policy});
 }
 
 PlannedWay with(PlannedWay way, std::string_view name, const std::optional<Setting>& setting) {
@@ -66,7 +67,8 @@ std::vector<PlannedWay> sharded_ways(const PlanRequest& request, const Scenario&
                                      const std::vector<PlannedSize>& sizes, const PlannedWay& way) {
   std::vector<PlannedWay> ways{way};
   const Setting policy{"training.mp_policy", "{param_dtype: bf16, reduce_dtype: fp32}"};
-  if (may_cast(request, base, policy)) ways.push_back(with(way, mixed_precision, policy));
+  if (may_cast(request, base, way.strategy, policy))
+    ways.push_back(with(way, mixed_precision, policy));
   const bool has_nodes = std::ranges::any_of(
       sizes, [](const PlannedSize& size) { return size.nodes > 1 && size.nodes < size.ranks; });
   if (has_nodes && base.training.replicate == 1 && !is_said(request.set, "training.replicate")) {
@@ -81,6 +83,25 @@ std::vector<PlannedWay> sharded_ways(const PlanRequest& request, const Scenario&
     all.push_back(with(each, no_reshard, Setting{key, "false"}));
   }
   return all;
+}
+
+/// Another strategy: its settings stay, but for mixed precision where it casts parameters itself.
+std::vector<PlannedWay> other_ways(const PlanRequest& request, const Scenario& base,
+                                   const Training& training, const PlannedWay& way) {
+  std::vector<PlannedWay> ways{way};
+  const Setting policy{"training.mp_policy", "{param_dtype: bf16}"};
+  if (training.has_policy() && may_cast(request, base, way.strategy, policy))
+    ways.push_back(with(way, mixed_precision, policy));
+  return ways;
+}
+
+/// Those of ZeRO that the scenario compares stand between what keeps all and what shards all.
+std::vector<Strategy> usual_strategies(const Scenario& base) {
+  std::vector<Strategy> strategies{Strategy::bucketed};
+  for (const Strategy zero : {Strategy::zero1, Strategy::zero2, Strategy::zero3})
+    if (std::ranges::find(base.compare, zero) != base.compare.end()) strategies.push_back(zero);
+  strategies.push_back(Strategy::fsdp);
+  return strategies;
 }
 
 /// Each of the ways, with every block as a checkpoint, and with every second one.
@@ -117,7 +138,7 @@ std::vector<PlannedWay> ways_of(const PlanRequest& request, const Scenario& base
   if (is_set)
     strategies = {base.training.strategy};
   else if (strategies.empty())
-    strategies = {Strategy::bucketed, Strategy::fsdp};
+    strategies = usual_strategies(base);
   std::vector<PlannedWay> ways;
   for (const Strategy strategy : strategies) {
     const std::string name(name_of(strategy));
@@ -125,14 +146,11 @@ std::vector<PlannedWay> ways_of(const PlanRequest& request, const Scenario& base
     training.strategy = strategy;
     PlannedWay way{strategy, {}, short_strategy_label(training)};
     if (!is_set) way.settings.emplace_back("training.strategy", name, "--strategies " + name);
-    if (strategy != Strategy::fsdp) {
-      ways.push_back(std::move(way));
-      continue;
-    }
     if (training.is_fsdp1())
       throw InputError(
           "training.fsdp.variant: plan tries settings of fully_shard: take variant: fsdp1 out");
-    for (PlannedWay& each : sharded_ways(request, base, sizes, way))
+    for (PlannedWay& each : strategy == Strategy::fsdp ? sharded_ways(request, base, sizes, way)
+                                                       : other_ways(request, base, training, way))
       ways.push_back(std::move(each));
   }
   return may_checkpoint(request, base) ? with_checkpoints(ways) : ways;
@@ -149,7 +167,8 @@ std::optional<std::vector<Setting>> settings_at(const PlannedWay& way, const Pla
 std::string ends_explained(const std::vector<std::string>& names) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 5> meanings{
       {{mixed_precision,
-        "training.mp_policy, under which fully_shard casts what it gathers, in place of autocast"},
+        "training.mp_policy, under which parameters are cast before the passes, in place of "
+        "autocast"},
        {replicas, "training.replicate: a replica of the parts on each node"},
        {no_reshard,
         "training.reshard_after_forward: false, so that units stay gathered between the passes"},

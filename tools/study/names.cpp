@@ -119,6 +119,7 @@ std::string short_label(const std::vector<Setting>& settings) {
 }
 
 std::string name_of_group(const program::Job& job, std::size_t group) {
+  if (group == job.groups.size()) return "updated parameters";
   const std::string& name = job.groups[group].name;
   return name.empty() ? fmt::format("bucket {}", group) : name;
 }

@@ -65,12 +65,12 @@ TuneOptions tune_options(const TuneRequest& request, const Scenario& scenario) {
   return options;
 }
 
-ShardOptions shard_options(const TuneRequest& request) {
-  const auto check_not = [](const char* flag, const std::string& given) {
+ShardOptions shard_options(const TuneRequest& request, Strategy strategy) {
+  const auto check_not = [&](const char* flag, const std::string& given) {
     if (!given.empty())
       throw InputError(fmt::format(
-          "{} {}: is of buckets, and training.strategy is fsdp, which has units: leave it out",
-          flag, given));
+          "{} {}: is of buckets, and training.strategy is {}, which shards: leave it out", flag,
+          given, name_of(strategy)));
   };
   check_not("--largest-bucket", request.largest_bucket);
   check_not("--uncertainty", request.uncertainty);

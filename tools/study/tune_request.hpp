@@ -21,7 +21,7 @@ struct TuneRequest {
 /// Throws InputError, which names the flag of `ddpsim tune`.
 TuneOptions tune_options(const TuneRequest& request, const Scenario& scenario);
 
-/// The options for a sharded step, which has no buckets to bound and no errors to allow for.
-ShardOptions shard_options(const TuneRequest& request);
+/// The options for a step that shards, which has no buckets to bound and no errors to allow for.
+ShardOptions shard_options(const TuneRequest& request, Strategy strategy);
 
 }  // namespace ddpsim

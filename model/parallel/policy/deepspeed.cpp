@@ -186,7 +186,7 @@ class DeepSpeed : public StrategyTasks {
     sending.what.from = sending.what.to = flattened;
     sending.of.group = bucket;
     sending.input = last_;
-    sending.ready = step.gradient[at(bucket)];
+    sending.ready = aside ? step.gradient[at(bucket)] : last_;
     last_ = writer.send(sending);
     if (!aside) writer.await(last_, bucket);
     take_part(step, aside, bucket);

@@ -7,8 +7,6 @@
 namespace ddpsim {
 namespace {
 
-using WholeParameters = std::vector<std::vector<float>>;  // [parameter]
-
 Training sharded(std::optional<Reshard> reshard, int micro_batches = 1, bool no_sync = false) {
   Training training;
   training.strategy = Strategy::fsdp;
@@ -16,37 +14,6 @@ Training sharded(std::optional<Reshard> reshard, int micro_batches = 1, bool no_
   training.micro_batches = micro_batches;
   training.no_sync = no_sync;
   return training;
-}
-
-/// What all ranks keep of each parameter after so many steps, put together; without parts: what
-/// each keeps, one behind the other.
-WholeParameters whole_parameters_after(const SmallJob& small, const Training& training, int steps) {
-  const int ranks = small.cluster.ranks();
-  const program::Job step = telling_parameters(small.step(training));
-  std::vector<WholeParameters> kept(at(ranks));
-  REQUIRE(run_job(job_of(ranks), [&](Backend& rank) {
-            rank.load(small.workload, small.optimizer);
-            for (int each = 0; each < steps; ++each) rank.run(step);
-            if (steps == 0) rank.run(without_updates(step));
-            for (int p = 0; p < static_cast<int>(small.workload.parameters.size()); ++p)
-              kept[at(rank.rank())].push_back(rank.gradient(p));
-            return 0;
-          }) == 0);
-  WholeParameters all(small.workload.parameters.size());
-  for (std::size_t p = 0; p < all.size(); ++p) {
-    for (const WholeParameters& each : kept)
-      all[p].insert(all[p].end(), each[p].begin(), each[p].end());
-    if (!step.parts.empty()) {
-      const auto whole = static_cast<std::size_t>(step.parts[p].whole);
-      REQUIRE(all[p].size() >= whole);
-      for (std::size_t i = whole; i < all[p].size(); ++i) REQUIRE(all[p][i] == 0);  // padding
-      all[p].resize(whole);
-    } else {
-      for (const WholeParameters& each : kept) REQUIRE(each[p] == kept.front()[p]);
-      all[p].resize(all[p].size() / at(ranks));
-    }
-  }
-  return all;
 }
 
 }  // namespace
@@ -164,11 +131,11 @@ TEST_CASE("frozen parameters are gathered beside those that end with the mean", 
 TEST_CASE("what neighbours keep and gather again is what parts were", "[backend][fsdp]") {
   SmallJob job(4);
   job.optimizer = Optimizer::sgd;
-  const WholeParameters whole = whole_parameters_after(job, sharded(true), 3);
+  const KeptParameters whole = parameters_after(job, sharded(true), 3);
   Training training = sharded(Reshard::among(2));
-  CHECK((whole_parameters_after(job, training, 3) == whole));
+  CHECK((parameters_after(job, training, 3) == whole));
   training.forward_prefetch = training.backward_prefetch = 2;
-  CHECK((whole_parameters_after(job, training, 3) == whole));
+  CHECK((parameters_after(job, training, 3) == whole));
 }
 
 TEST_CASE("F5: updated parts are, put together, what flat makes of the parameters",
@@ -181,10 +148,10 @@ TEST_CASE("F5: updated parts are, put together, what flat makes of the parameter
     Training flat;
     flat.strategy = Strategy::flat;
     CAPTURE(name_of(optimizer));
-    const WholeParameters untouched = whole_parameters_after(job, flat, 0);
-    CHECK((whole_parameters_after(job, sharded({}), 0) == untouched));
-    const WholeParameters expected = whole_parameters_after(job, flat, 3);
-    const WholeParameters found = whole_parameters_after(job, sharded(true), 3);
+    const KeptParameters untouched = parameters_after(job, flat, 0);
+    CHECK((parameters_after(job, sharded({}), 0) == untouched));
+    const KeptParameters expected = parameters_after(job, flat, 3);
+    const KeptParameters found = parameters_after(job, sharded(true), 3);
     CHECK((found != untouched));
     if (ranks < 3) {  // sums of two have one order, and halves are exact
       CHECK((found == expected));

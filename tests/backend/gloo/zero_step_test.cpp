@@ -7,8 +7,6 @@
 namespace ddpsim {
 namespace {
 
-using KeptParameters = std::vector<std::vector<float>>;  // [parameter]
-
 struct ZeroCase {
   std::string name;
   Training training;
@@ -70,35 +68,6 @@ std::vector<ZeroCase> all_cases() {
           megatron);
     }
   return cases;
-}
-
-/// What ranks keep of each parameter after so many steps: all of it, or their parts put together.
-KeptParameters parameters_after(const SmallJob& small, const Training& training, int steps) {
-  const int ranks = small.cluster.ranks();
-  const program::Job step = telling_parameters(small.step(training));
-  std::vector<KeptParameters> kept(at(ranks));
-  REQUIRE(run_job(job_of(ranks), [&](Backend& rank) {
-            rank.load(small.workload, small.optimizer);
-            for (int each = 0; each < steps; ++each) rank.run(step);
-            if (steps == 0) rank.run(without_updates(step));
-            for (int p = 0; p < static_cast<int>(small.workload.parameters.size()); ++p)
-              kept[at(rank.rank())].push_back(rank.gradient(p));
-            return 0;
-          }) == 0);
-  KeptParameters all(small.workload.parameters.size());
-  for (std::size_t p = 0; p < all.size(); ++p) {
-    const bool in_parts =
-        !step.parts.empty() && step.parts[p].of != nobody && !step.parts[p].is_kept_whole;
-    for (const KeptParameters& each : kept) {
-      if (in_parts)
-        all[p].insert(all[p].end(), each[p].begin(), each[p].end());
-      else
-        all[p] = kept.front()[p];
-      CHECK((in_parts || each[p] == kept.front()[p]));
-    }
-    if (in_parts) all[p].resize(static_cast<std::size_t>(step.parts[p].whole));
-  }
-  return all;
 }
 
 }  // namespace

@@ -42,14 +42,6 @@ Training random_sharding(drawn::Draw& draw) {
   return training;
 }
 
-/// The workload with itself as what runs with parameters of that type.
-Workload with_cast(Workload workload, DType type) {
-  Workload cast = workload;
-  for (Parameter& parameter : cast.parameters) parameter.dtype = type;
-  workload.cast = std::make_shared<const Workload>(std::move(cast));
-  return workload;
-}
-
 /// Collectives of one kind, by unit and micro-batch: how many, and what they hand over.
 struct Sent {
   int times = 0;
@@ -97,7 +89,7 @@ TEST_CASE("in a sharded step all that is read was written, and lives", "[model][
     cluster.through_host.reset();
     Training training = random_sharding(draw);
     const MixedPrecision& policy = training.mp_policy;
-    if (policy.param_dtype) workload = with_cast(std::move(workload), *policy.param_dtype);
+    if (policy.param_dtype) workload = drawn::cast_to(std::move(workload), *policy.param_dtype);
     const StepWorks works(workload, cluster, draw.any_of(all_optimizers));
     const int ranks = works.device.ranks;
     if (draw.one_in(2)) do
@@ -182,7 +174,7 @@ TEST_CASE("whatever units say, and with frozen parameters, all that is read was 
     Training training = random_sharding(draw);
     if (draw.one_in(2)) training.mp_policy.param_dtype = DType::bf16;
     if (training.mp_policy.param_dtype)
-      workload = with_cast(std::move(workload), *training.mp_policy.param_dtype);
+      workload = drawn::cast_to(std::move(workload), *training.mp_policy.param_dtype);
     const StepWorks works(workload, cluster, draw.any_of(all_optimizers));
     const int ranks = works.device.ranks;
     const auto members =
@@ -526,7 +518,7 @@ struct FourUnits {
   Workload workload() const {
     const Workload chain = timed::chain(4, 1ms, 2ms, unit);
     const std::optional<DType> type = training.mp_policy.param_dtype;
-    return type ? with_cast(chain, *type) : chain;
+    return type ? drawn::cast_to(chain, *type) : chain;
   }
   /// Tasks with that operation, in order.
   std::vector<const program::Task*> tasks(Operation operation) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -47,6 +48,14 @@ inline Kernel random_kernel(Draw& draw, bool timed) {
   if (draw.one_in(2)) kernel.gemm = Gemm{64 * draw.between(1, 3), 128, 64, 1};
   if (draw.one_in(4)) kernel.type = DType::bf16;
   return kernel;
+}
+
+/// The workload with itself as what runs with parameters of that type.
+inline Workload cast_to(Workload workload, DType type) {
+  Workload cast = workload;
+  for (Parameter& parameter : cast.parameters) parameter.dtype = type;
+  workload.cast = std::make_shared<const Workload>(std::move(cast));
+  return workload;
 }
 
 inline Parameter random_parameter(Draw& draw, int layer, int backward_kernels) {

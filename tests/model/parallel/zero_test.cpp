@@ -40,14 +40,6 @@ Training random_zero(drawn::Draw& draw) {
   return training;
 }
 
-/// The workload with itself as what runs with parameters of that type.
-Workload cast_to(Workload workload, DType type) {
-  Workload cast = workload;
-  for (Parameter& parameter : cast.parameters) parameter.dtype = type;
-  workload.cast = std::make_shared<const Workload>(std::move(cast));
-  return workload;
-}
-
 Bytes sent(const program::Job& job, Operation operation) {
   Bytes all;
   for (const program::Task& task : job.programs.front().tasks)
@@ -66,7 +58,7 @@ TEST_CASE("in a step of ZeRO all that is read was written, and lives", "[model][
     cluster.through_host.reset();
     const Training training = random_zero(draw);
     if (training.mp_policy.param_dtype)
-      workload = cast_to(std::move(workload), *training.mp_policy.param_dtype);
+      workload = drawn::cast_to(std::move(workload), *training.mp_policy.param_dtype);
     const StepWorks works(workload, cluster, draw.any_of(all_optimizers));
     CAPTURE(round, works.device.ranks, works.device.synchronous, name_of(training.strategy),
             name_of(training.zero()->variant));

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include "model/parallel/order/build_job.hpp"
+#include "model/timeline/units.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/model/workload/timed.hpp"
@@ -198,6 +199,27 @@ TEST_CASE(
   one.reshard_after_forward = true;
   one.separate_reduce_scatter_group = true;
   CHECK(pass_ends(computes, one) == PassEnds{44ms, 128ms});
+}
+
+TEST_CASE("what kernels wait for in one queue is told as that", "[sim][fsdp][why]") {
+  // As above: two reduce-scatters of 4 ms hold up the kernels behind them, and would hide.
+  const TaskLengths computes{4ms, 4ms, 10ms, 20ms, 0ms};
+  for (const int queues : {8, 1}) {
+    CAPTURE(queues);
+    Training training;
+    training.reshard_after_forward = true;
+    training.cuda_device_max_connections = queues;
+    const auto step = timed_step(computes, training);
+    Duration queued{}, gradients{}, exposed{};
+    for (const UnitCollective& each : unit_collectives(step.job, step.timeline, 0)) {
+      queued += each.why.by(Cause::one_queue);
+      gradients += each.why.by(Cause::gradients);
+      exposed += each.why.times.exposed;
+    }
+    CHECK(queued == (queues == 1 ? 8ms : 0ms));
+    CHECK(gradients == 4ms);         // the last one's
+    CHECK(exposed == queued + 8ms);  // and the first gather
+  }
 }
 
 TEST_CASE("in one queue tasks begin in the order in which they are issued", "[sim][fsdp]") {

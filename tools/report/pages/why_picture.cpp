@@ -31,7 +31,10 @@ std::string_view paint_of(Cause cause) {
     case Cause::hook:
     case Cause::copy_out:
       return "optimizer";
-    case Cause::input_buffer:
+    case Cause::input_buffer:  // of units, which have no turn
+      return "copy";
+    case Cause::kernels_wait:
+    case Cause::one_queue:
       return "forward";
     case Cause::itself:
       return "fill";
@@ -50,9 +53,7 @@ BarPicture::Row row_of(std::string label, const std::vector<ExposedBucket>& buck
 void add_rows(BarPicture& bars, const Scenario& scenario, const NamedStep& named) {
   const Step& step = *named.step;
   const bool units = has_units(step);
-  std::vector<ExposedBucket> buckets =
-      units ? exposed_units(step)
-            : why_exposed(step.job(), step.times, step.metrics, step.ranks.front());
+  std::vector<ExposedBucket> buckets = exposed_groups(step);
   if (buckets.empty()) return;
   std::stable_sort(buckets.begin(), buckets.end(),
                    [](const ExposedBucket& a, const ExposedBucket& b) {
@@ -99,7 +100,9 @@ std::optional<Picture> why_picture(const Scenario& scenario, const std::vector<N
     bars.parts.push_back({std::string(name_of(cause)), std::string(paint_of(cause))});
   for (const NamedStep& named : steps) add_rows(bars, scenario, named);
   const bool hooks = has(bars, Cause::hook), copies = has(bars, Cause::host_copies);
-  for (const Cause cause : {Cause::itself, Cause::input_buffer, Cause::copy_out})
+  const bool waiting = has(bars, Cause::kernels_wait), queue = has(bars, Cause::one_queue);
+  for (const Cause cause :
+       {Cause::one_queue, Cause::itself, Cause::input_buffer, Cause::copy_out, Cause::kernels_wait})
     if (!has(bars, cause)) drop(bars, cause);
   if (!hooks) drop(bars, Cause::hook);
   if (!copies) drop(bars, Cause::host_copies);
@@ -115,6 +118,8 @@ std::optional<Picture> why_picture(const Scenario& scenario, const std::vector<N
                                        : ", or, as gathers and reduce-scatters of units, for the "
                                          "copy-out of the gather before or for the memory of an "
                                          "earlier input, or a gather was needed at once (itself)") +
+          std::string(waiting ? ", or kernels that do not need them stood behind them" : "") +
+          std::string(queue ? ", or all of a GPU's streams share one queue" : "") +
           std::string(copies ? ", or for their copies to the host and back" : "") +
           std::string(hooks ? ", or, as later collectives of a comm hook, for its steps "
                               "before them, such as an update."

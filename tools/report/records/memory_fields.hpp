@@ -50,8 +50,10 @@ inline constexpr Field gradients_bytes =
                 "into a bucket.");
 inline constexpr Field buckets_bytes = bytes_field(
     "buckets_bytes", "buckets",
-    "The memory of the buckets, into which gradients are copied to be averaged; under fsdp that "
-    "of packed gradients, the inputs of reduce-scatters.");
+    "The memory out of which gradients are sent: buckets, into which they are copied, or in which "
+    "they are views; under fsdp and zero3 gradients packed by parts, the inputs of "
+    "reduce-scatters, and under zero3 their results; and what little ranks announce to each "
+    "other.");
 inline constexpr Field optimizer_bytes =
     bytes_field("optimizer_bytes", "optimizer",
                 "The memory of the optimizer's state; nothing where an update was measured and "

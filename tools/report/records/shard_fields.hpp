@@ -11,7 +11,8 @@ namespace ddpsim::fields {
 
 // A way to shard.
 inline constexpr Field sharding_in_words =
-    text_field("label", "sharding", "How the model is sharded.").only_for(Audience::people);
+    text_field("label", "sharding", "How the model is sharded, in words.")
+        .only_for(Audience::people);
 inline constexpr Field blocks_of_unit =
     count_field("blocks", "blocks",
                 "How many blocks next to each other are a unit; nothing where "
@@ -29,6 +30,13 @@ inline constexpr Field reduce_scatter_max_input_buffers =
                 "How many inputs of reduce-scatters are held at a time.");
 inline constexpr Field separate_reduce_scatter_group = flag_field(
     "separate_reduce_scatter_group", "Whether reduce-scatters have a communicator of their own.");
+inline constexpr Field forward_prefetch =
+    count_field("forward_prefetch", "forward prefetch",
+                "How many units behind it each prefetches explicitly in the forward pass.");
+inline constexpr Field backward_prefetch =
+    count_field("backward_prefetch", "backward prefetch",
+                "How many units before it each prefetches explicitly in the backward pass; 0: one, "
+                "implicitly.");
 inline constexpr Field number_of_units =
     count_field("units", "units", "How many units there are, the root's among them.");
 inline constexpr Field largest_unit_bytes =
@@ -43,7 +51,7 @@ inline constexpr Field sharded_exposed_ms = ms_field(
 inline constexpr Field sharded_peak_bytes = peak_memory_bytes.with(usual);
 inline constexpr Field over_each_block =
     ratio_field("over_default", "over default",
-                "The step over that with a unit for each block and nothing else said, less 1.",
+                "The step over that with nothing said (under fsdp, a unit for each block), less 1.",
                 Better::low, signed_hundredths_of_percent)
         .with(much)
         .only_for(Audience::people);
@@ -53,9 +61,45 @@ inline constexpr Field with_else = text_field("with_else", "and", "What else is 
                                        .with(Look{}.to_the_left().or_blank())
                                        .only_for(Audience::people);
 
+// The options of a ZeRO, under the names that keys of `training` have; each variant has its own.
+inline constexpr Field zero_variant = text_field("variant", "variant", "Whose ZeRO it is.");
+inline constexpr Field parameters_as_bucket_view =
+    flag_field("parameters_as_bucket_view",
+               "Variant torch: whether a rank's parameters lie in one piece and are broadcast "
+               "together.");
+inline constexpr Field parameter_send =
+    text_field("send", "send", "Variant course: how updated parameters travel.");
+inline constexpr Field overlap_comm =
+    flag_field("overlap_comm", "Variant deepspeed: whether reductions have a stream of their own.");
+inline constexpr Field reduce_bucket_size =
+    count_field("reduce_bucket_size", "reduce bucket",
+                "Variant deepspeed: the elements at which a bucket of gradients is reduced.");
+inline constexpr Field prefetch_bucket_size =
+    count_field("stage3_prefetch_bucket_size", "prefetch bucket",
+                "Stage 3: the elements that are gathered ahead.");
+inline constexpr Field max_live_parameters =
+    count_field("stage3_max_live_parameters", "max live",
+                "Stage 3: the elements that are whole at a time by gathering ahead, at most.");
+inline constexpr Field max_reuse_distance =
+    count_field("stage3_max_reuse_distance", "max reuse",
+                "Stage 3: what is used again within so many elements stays whole.");
+inline constexpr Field overlap_grad_reduce =
+    flag_field("overlap_grad_reduce",
+               "Variant megatron: whether buckets are reduce-scattered during backward.");
+inline constexpr Field overlap_param_gather =
+    flag_field("overlap_param_gather",
+               "Variant megatron: whether updated parameters are gathered during the next forward "
+               "pass.");
+inline constexpr Field ddp_bucket_size =
+    count_field("ddp_bucket_size", "bucket size",
+                "Variant megatron: the elements at which a bucket is closed; nothing: as by "
+                "itself.");
+inline constexpr Field average_in_collective = flag_field(
+    "ddp_average_in_collective", "Variant megatron: whether reduce-scatters make the mean.");
+
 // What tune has found.
 inline constexpr Field default_sharding =
-    record_field("default_sharding", "A unit for each block, and nothing else said.");
+    record_field("default_sharding", "Nothing is said; under fsdp, each block is a unit.");
 inline constexpr Field given_sharding =
     record_field("given_sharding", "The sharding of the scenario.");
 inline constexpr Field best_sharding =
@@ -79,6 +123,7 @@ inline constexpr Field shardings =
 inline constexpr std::array of_shards{&format,
                                       &version_of_program,
                                       &scenario,
+                                      &strategy,
                                       &cluster,
                                       &notes,
                                       &blocks_of_unit,
@@ -87,6 +132,20 @@ inline constexpr std::array of_shards{&format,
                                       &replicate,
                                       &reduce_scatter_max_input_buffers,
                                       &separate_reduce_scatter_group,
+                                      &forward_prefetch,
+                                      &backward_prefetch,
+                                      &zero_variant,
+                                      &parameters_as_bucket_view,
+                                      &parameter_send,
+                                      &overlap_comm,
+                                      &reduce_bucket_size,
+                                      &prefetch_bucket_size,
+                                      &max_live_parameters,
+                                      &max_reuse_distance,
+                                      &overlap_grad_reduce,
+                                      &overlap_param_gather,
+                                      &ddp_bucket_size,
+                                      &average_in_collective,
                                       &number_of_units,
                                       &largest_unit_bytes,
                                       &sharded_step_ms,

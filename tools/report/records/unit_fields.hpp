@@ -42,8 +42,9 @@ inline constexpr Field unit_kind = text_field(
     "among replicas, updated_gather brings parameters behind the update.");
 inline constexpr Field unit_count = count_field(
     "count", "count",
-    "In how many micro-batches the step has it. The instants are those of the last one, "
-    "exposed times are of all of them.");
+    "In how many micro-batches the step has it; of what sends updated parameters that are no "
+    "unit's, how many collectives there are. The instants are those of the last one, exposed "
+    "times are of all of them.");
 inline constexpr Field unit_sent_bytes =
     bytes_field("port_bytes", "sent",
                 "How many bytes a rank sends through its port in the collective, as by a ring: "

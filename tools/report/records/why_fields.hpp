@@ -16,7 +16,8 @@ inline constexpr Field exposed_in_buckets_ms =
              "The exposed time of all buckets, or units, together.", Better::low);
 inline constexpr Field exposed_elsewhere_ms =
     ms_field("exposed_elsewhere_ms", "exposed elsewhere ms",
-             "What the step is longer without being exposed in buckets: interference, copies, "
+             "What the step is longer without being exposed in buckets, or behind the update: "
+             "interference, copies, "
              "hooks, earlier micro-batches and "
              "broadcasts. Under ZeRO's hooks it is less by what the shared update is shorter than "
              "the whole one, and may be negative.",
@@ -104,6 +105,12 @@ inline constexpr Field by_hook =
              "several collectives.",
              Better::low);
 
+inline constexpr Field by_kernels_wait = ms_field(
+    "kernels_wait", "kernels wait",
+    "Kernels of the pass that do not need its result stood behind it: without a stream for "
+    "collectives, as DeepSpeed's without overlap_comm, or until the memory of its input "
+    "was free. There only if it accounts for anything.",
+    Better::low);
 inline constexpr Field by_copy_out =
     ms_field("copy_out", "copy-out",
              "Of a unit's gather: its input was packed once the gather before it had been copied "
@@ -116,7 +123,25 @@ inline constexpr Field by_input_buffer =
              Better::low);
 inline constexpr Field by_itself = ms_field(
     "itself", "itself",
-    "Of a unit's gather: it would be exposed even if it had begun with the step.", Better::low);
+    "Of a unit's gather: it would be exposed even if it had begun with the step; of what is sent "
+    "behind the update: even if it had begun at once.",
+    Better::low);
+
+inline constexpr Field by_one_queue =
+    ms_field("one_queue", "one queue",
+             "With cuda_device_max_connections: 1: kernels, or the unit's collective itself, stood "
+             "behind another collective in the queue that all streams share. There only if it "
+             "accounts for anything.",
+             Better::low);
+
+// What brings updated parameters behind the optimizer, where no bucket or unit does.
+inline constexpr Field behind_update =
+    record_field("behind_update",
+                 "What sends updated parameters behind the optimizer's update, all of it together: "
+                 "a gather, or the broadcasts of their owners. There only under zero1 and zero2.");
+inline constexpr Field exposed_behind_update_ms =
+    ms_field("exposed_behind_update_ms", "exposed behind update ms", "How much of that is exposed.",
+             Better::low);
 
 // The changes.
 inline constexpr Field change =
@@ -162,9 +187,13 @@ inline constexpr std::array of_why{&why,
                                    &by_slowest_rank,
                                    &by_host_copies,
                                    &by_hook,
+                                   &by_kernels_wait,
                                    &by_copy_out,
                                    &by_input_buffer,
                                    &by_itself,
+                                   &by_one_queue,
+                                   &behind_update,
+                                   &exposed_behind_update_ms,
                                    &change,
                                    &changed_step_ms};
 

@@ -190,8 +190,8 @@ std::vector<std::string> shard_notes(const Scenario& scenario, const CalibratedM
                                      const std::vector<Setting>& set) {
   std::vector<std::string> notes = scenario_notes(scenario, file, set);
   add_each_once(notes, fit_notes(priced));
-  add_each_once(notes,
-                far_row_notes(scenario, priced, knowledge_of(scenario, priced), {Strategy::fsdp}));
+  add_each_once(notes, far_row_notes(scenario, priced, knowledge_of(scenario, priced),
+                                     {scenario.training.strategy}));
   if (std::string unfit = no_sharding_fits(scenario, tuning); !unfit.empty())
     add_each_once(notes, {std::move(unfit)});
   return notes;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,40 +14,13 @@
 #include "tools/report/reports/cluster_report.hpp"
 #include "tools/report/reports/described_report.hpp"
 #include "tools/report/reports/results.hpp"
+#include "tools/report/reports/sharding_words.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/wrapping.hpp"
+#include "tools/study/zero_code.hpp"
 
 namespace ddpsim {
 namespace {
-
-std::string blocks_text(int blocks) {
-  if (blocks == 0) return "the scenario's units";
-  return blocks == 1 ? "each block" : fmt::format("{} blocks a unit", blocks);
-}
-
-std::string inputs_text(int inputs) {
-  return fmt::format("{} input{}", inputs, inputs == 1 ? "" : "s");
-}
-
-/// Settings that are other than by themselves, a phrase each.
-std::vector<std::string> changes_of(const Sharding& sharding) {
-  const Training& training = sharding.training;
-  std::vector<std::string> texts;
-  if (sharding.blocks != 1) texts.push_back(blocks_text(sharding.blocks));
-  if (sharding.own_head) texts.emplace_back("own head");
-  if (training.reshard_after_forward)
-    texts.push_back(fmt::format("reshard {}", reshard_text(training.reshard_after_forward)));
-  if (training.replicate > 1) texts.push_back(fmt::format("{} replicas", training.replicate));
-  if (training.reduce_scatter_max_input_buffers > 1)
-    texts.push_back(inputs_text(training.reduce_scatter_max_input_buffers));
-  if (training.separate_reduce_scatter_group) texts.emplace_back("own group");
-  return texts;
-}
-
-std::string sharding_text(const Sharding& sharding) {
-  const std::vector<std::string> changes = changes_of(sharding);
-  return changes.empty() ? "each block" : fmt::format("{}", fmt::join(changes, ", "));
-}
 
 double longer_than(Duration step, Duration whole) {
   return in_seconds(step) / in_seconds(whole) - 1;
@@ -62,20 +35,34 @@ std::string unfit_mark(const ShardTuning& tuning, const Sharding& sharding) {
   return sharding.fits || !tuning.any_fits ? "" : " (does not fit)";
 }
 
+bool is_of_fsdp(const Sharding& sharding) {
+  return sharding.training.strategy == Strategy::fsdp;
+}
+
 Table sharding_choices(const ShardTuning& tuning) {
+  const bool has_units = is_of_fsdp(tuning.given_one());
   Table table{{fields::sharding_in_words, fields::number_of_units, fields::largest_unit_bytes,
                fields::sharded_step_ms, fields::sharded_exposed_ms,
                fields::sharded_peak_bytes.with(Importance::much), fields::over_each_block,
                fields::over_bound}};
+  if (!has_units) table.columns.erase(table.columns.begin() + 1, table.columns.begin() + 3);
   for (Field& column : table.columns) column.look.absent = "";
   const Duration standard = tuning.standard_one().step;
   const auto add = [&](const std::string& name, const Sharding& each) {
-    table.add({name + unfit_mark(tuning, each), each.units, each.largest.count, in_ms(each.step),
-               in_ms(each.exposed), sharding_peak(each), longer_than(each.step, standard),
-               longer_than(each.step, tuning.lower_bound)});
+    Record row;
+    row.add(fields::sharding_in_words, name + unfit_mark(tuning, each))
+        .add(fields::number_of_units, each.units)
+        .add(fields::largest_unit_bytes, each.largest.count)
+        .add(fields::sharded_step_ms, in_ms(each.step))
+        .add(fields::sharded_exposed_ms, in_ms(each.exposed))
+        .add(fields::sharded_peak_bytes, sharding_peak(each))
+        .add(fields::over_each_block, longer_than(each.step, standard))
+        .add(fields::over_bound, longer_than(each.step, tuning.lower_bound));
+    table.add(row);
   };
   const bool is_given_the_default = tuning.given == tuning.standard;
-  add(is_given_the_default ? "each block, as in this scenario" : "each block",
+  const std::string by_itself = sharding_text(tuning.standard_one());
+  add(is_given_the_default ? by_itself + ", as in this scenario" : by_itself,
       tuning.standard_one());
   if (!is_given_the_default)
     add("this scenario: " + sharding_text(tuning.given_one()), tuning.given_one());
@@ -83,8 +70,10 @@ Table sharding_choices(const ShardTuning& tuning) {
     add("recommended: " + sharding_text(tuning.advised_one()), tuning.advised_one());
   if (tuning.best != tuning.given && tuning.best != tuning.standard)
     add("best: " + sharding_text(tuning.best_one()), tuning.best_one());
-  table.add({"lower bound", FieldValue(), FieldValue(), in_ms(tuning.lower_bound), FieldValue(),
-             FieldValue(), longer_than(tuning.lower_bound, standard), FieldValue()});
+  table.add(Record()
+                .add(fields::sharding_in_words, "lower bound")
+                .add(fields::sharded_step_ms, in_ms(tuning.lower_bound))
+                .add(fields::over_each_block, longer_than(tuning.lower_bound, standard)));
   return table;
 }
 
@@ -93,49 +82,39 @@ Table settings_table(const ShardTuning& tuning) {
   Table table{{fields::setting_value, fields::number_of_units, fields::sharded_step_ms,
                fields::sharded_peak_bytes.with(Importance::much), fields::over_each_block,
                fields::with_else}};
+  if (!is_of_fsdp(tuning.given_one())) table.columns.erase(table.columns.begin() + 1);
   const Duration standard = tuning.standard_one().step;
-  const auto add = [&](const std::string& value, auto&& has) {
-    const auto found = std::ranges::find_if(tuning.tried, has);
-    if (found == tuning.tried.end()) return;
-    std::vector<std::string> others;
-    for (const std::string& each : changes_of(*found))
-      if (each != value) others.push_back(each);
-    table.add({value + unfit_mark(tuning, *found), found->units, in_ms(found->step),
-               sharding_peak(*found), longer_than(found->step, standard),
-               fmt::format("{}", fmt::join(others, ", "))});
-  };
-  std::map<int, int> blocks, inputs, replicas;
-  int heads = 0, groups = 0;
+  std::vector<std::vector<SettingWords>> words;  // [sharding][setting]
+  std::size_t settings = 0;
   for (const Sharding& each : tuning.tried) {
-    ++blocks[each.blocks];
-    ++inputs[each.training.reduce_scatter_max_input_buffers];
-    ++replicas[each.training.replicate];
-    heads += each.own_head ? 1 : 0;
-    groups += each.training.separate_reduce_scatter_group ? 1 : 0;
+    words.push_back(words_of_settings(each));
+    settings = std::max(settings, words.back().size());
   }
-  for (const auto& [value, count] : blocks)
-    add(blocks_text(value), [&](const Sharding& each) { return each.blocks == value; });
-  if (heads > 0) add("own head", [](const Sharding& each) { return each.own_head; });
-  for (const auto& reshard :
-       {std::optional<Reshard>(), std::optional(Reshard(true)), std::optional(Reshard(false))})
-    add(fmt::format("reshard {}", reshard_text(reshard)),
-        [&](const Sharding& each) { return each.training.reshard_after_forward == reshard; });
-  for (const auto& [value, count] : inputs)
-    add(inputs_text(value), [&](const Sharding& each) {
-      return each.training.reduce_scatter_max_input_buffers == value;
-    });
-  if (groups > 0)
-    add("own group",
-        [](const Sharding& each) { return each.training.separate_reduce_scatter_group; });
-  if (replicas.size() > 1)
-    for (const auto& [value, count] : replicas)
-      add(fmt::format("{} replica{}", value, value == 1 ? "" : "s"),
-          [&](const Sharding& each) { return each.training.replicate == value; });
+  for (std::size_t setting = 0; setting < settings; ++setting) {
+    std::map<std::pair<std::int64_t, std::string>, std::size_t> best;  // by value: the sharding
+    for (std::size_t i = 0; i < words.size(); ++i)
+      if (setting < words[i].size())
+        best.try_emplace({words[i][setting].order, words[i][setting].text}, i);
+    if (best.size() == 1) continue;
+    for (const auto& [value, place] : best) {
+      if (value.second.empty()) continue;
+      const Sharding& found = tuning.tried[place];
+      std::vector<std::string> others;
+      for (std::size_t other = 0; other < words[place].size(); ++other)
+        if (const SettingWords& said = words[place][other];
+            other != setting && !said.is_usual && !said.text.empty())
+          others.push_back(said.text);
+      table.add(Record()
+                    .add(fields::setting_value, value.second + unfit_mark(tuning, found))
+                    .add(fields::number_of_units, found.units)
+                    .add(fields::sharded_step_ms, in_ms(found.step))
+                    .add(fields::sharded_peak_bytes, sharding_peak(found))
+                    .add(fields::over_each_block, longer_than(found.step, standard))
+                    .add(fields::with_else, fmt::format("{}", fmt::join(others, ", "))));
+    }
+  }
   table.title = "the best with each value of a setting";
-  table.notes =
-      "own head: what the root has behind the last block is a unit; reshard: "
-      "training.reshard_after_forward; inputs: training.reduce_scatter_max_input_buffers; own "
-      "group: training.separate_reduce_scatter_group; replicas: training.replicate";
+  table.notes = meaning_of_settings(tuning.given_one().training);
   return table;
 }
 
@@ -152,9 +131,10 @@ std::string sharding_counts(const Scenario& scenario, const ShardTuning& tuning)
 
 std::string sharding_verdict(const ShardTuning& tuning, const ShardOptions& options) {
   const Sharding &given = tuning.given_one(), &advised = tuning.advised_one();
-  const std::string of_given = tuning.given == tuning.standard
-                                   ? "each block as a unit"
-                                   : "this scenario's " + sharding_text(given);
+  const std::string of_given = tuning.given != tuning.standard
+                                   ? "this scenario's " + sharding_text(given)
+                               : is_of_fsdp(given) ? "each block as a unit"
+                                                   : sharding_text(given);
   if (!tuning.pays) {
     const double best = -longer_than(tuning.best_one().step, given.step);
     if (options.least_memory)
@@ -183,29 +163,8 @@ std::string sharding_verdict(const ShardTuning& tuning, const ShardOptions& opti
   return text;
 }
 
-/// `training: {strategy: fsdp, reshard_after_forward: false}`
-std::string sharding_keys(const Scenario& scenario, const Sharding& sharding) {
-  const Training &training = sharding.training, &given = scenario.training;
-  std::vector<std::string> keys{"strategy: fsdp"};
-  if (const std::string units = units_text(scenario.workload, training); !units.empty())
-    keys.push_back("units: " + units);
-  const auto add = [&](bool is_said, const char* key, const auto& value) {
-    if (is_said) keys.push_back(fmt::format("{}: {}", key, value));
-  };
-  add(training.reshard_after_forward || given.reshard_after_forward, "reshard_after_forward",
-      reshard_text(training.reshard_after_forward));
-  add(training.replicate > 1 || given.replicate > 1, "replicate", training.replicate);
-  add(training.reduce_scatter_max_input_buffers > 1 || given.reduce_scatter_max_input_buffers > 1,
-      "reduce_scatter_max_input_buffers", training.reduce_scatter_max_input_buffers);
-  add(training.separate_reduce_scatter_group || given.separate_reduce_scatter_group,
-      "separate_reduce_scatter_group", training.separate_reduce_scatter_group);
-  return fmt::format("training: {{{}}}\n", fmt::join(keys, ", "));
-}
-
-Record sharding_record(const Scenario& scenario, const Sharding& sharding) {
+void add_fsdp_settings(Record& record, const Sharding& sharding) {
   const Training& training = sharding.training;
-  const bool is_known = scenario.cluster.device.memory > Bytes{};
-  Record record;
   record
       .add(fields::blocks_of_unit, sharding.blocks > 0 ? FieldValue(sharding.blocks) : FieldValue())
       .add(fields::own_head, sharding.own_head)
@@ -213,13 +172,61 @@ Record sharding_record(const Scenario& scenario, const Sharding& sharding) {
       .add(fields::replicate, training.replicate)
       .add(fields::reduce_scatter_max_input_buffers, training.reduce_scatter_max_input_buffers)
       .add(fields::separate_reduce_scatter_group, training.separate_reduce_scatter_group)
+      .add(fields::forward_prefetch, training.forward_prefetch)
+      .add(fields::backward_prefetch, training.backward_prefetch)
       .add(fields::number_of_units, sharding.units)
-      .add(fields::largest_unit_bytes, sharding.largest.count)
-      .add(fields::sharded_step_ms, in_ms(sharding.step))
+      .add(fields::largest_unit_bytes, sharding.largest.count);
+}
+
+void add_zero_options(Record& record, const Training& training) {
+  const ZeroSettings& its = *training.zero();
+  record.add(fields::zero_variant, name_of(its.variant));
+  switch (its.variant) {
+    case ZeroVariant::torch:
+      record.add(fields::parameters_as_bucket_view, its.parameters_as_bucket_view);
+      return;
+    case ZeroVariant::course:
+      record.add(fields::parameter_send, name_of(its.send));
+      return;
+    case ZeroVariant::deepspeed:
+      record.add(fields::overlap_comm, its.overlap_comm)
+          .add(fields::reduce_bucket_size, its.reduce_bucket_size);
+      if (training.strategy == Strategy::zero3)
+        record.add(fields::prefetch_bucket_size, its.prefetch_bucket_size)
+            .add(fields::max_live_parameters, its.max_live_parameters)
+            .add(fields::max_reuse_distance, its.max_reuse_distance);
+      return;
+    case ZeroVariant::megatron:
+      record.add(fields::overlap_grad_reduce, its.overlap_grad_reduce)
+          .add(fields::overlap_param_gather, its.overlap_param_gather)
+          .add(fields::ddp_bucket_size,
+               its.ddp_bucket_size ? FieldValue(*its.ddp_bucket_size) : FieldValue())
+          .add(fields::average_in_collective, its.average_in_collective);
+      return;
+  }
+}
+
+Record sharding_record(const Scenario& scenario, const Sharding& sharding) {
+  const bool is_known = scenario.cluster.device.memory > Bytes{};
+  Record record;
+  if (is_of_fsdp(sharding))
+    add_fsdp_settings(record, sharding);
+  else
+    add_zero_options(record, sharding.training);
+  record.add(fields::sharded_step_ms, in_ms(sharding.step))
       .add(fields::sharded_exposed_ms, in_ms(sharding.exposed))
       .add(fields::sharded_peak_bytes, sharding_peak(sharding))
       .add(fields::fits_device, is_known ? FieldValue(sharding.fits) : FieldValue());
   return record;
+}
+
+/// What the recommended sharding is in the words of whose code it is; "" where there are none.
+std::string code_of(const Scenario& scenario, const Sharding& sharding) {
+  if (is_of_fsdp(sharding))
+    return fmt::format(
+        "Python for the model, before the optimizer is made of its parameters:\n\n{}",
+        fully_shard_code(sharded_as(scenario, sharding)));
+  return zero_code(sharding.training);
 }
 
 }  // namespace
@@ -243,23 +250,24 @@ std::string no_sharding_fits(const Scenario& scenario, const ShardTuning& tuning
 Page shards_page(const Scenario& scenario, const ShardTuning& tuning, const ShardOptions& options,
                  const Knowledge& knowledge) {
   Page page;
-  page.add(Paragraph{fmt::format("{}\n{}: {:.1f} M parameters in {} units\n{}", scenario.name,
+  const std::string units =
+      is_of_fsdp(tuning.given_one()) ? fmt::format(" in {} units", tuning.given_one().units) : "";
+  page.add(Paragraph{fmt::format("{}\n{}: {:.1f} M parameters{}\n{}", scenario.name,
                                  shown_name(scenario.workload.name, "model"),
-                                 static_cast<double>(scenario.workload.elements()) * 1e-6,
-                                 tuning.given_one().units, cluster_text(scenario, knowledge))});
+                                 static_cast<double>(scenario.workload.elements()) * 1e-6, units,
+                                 cluster_text(scenario, knowledge))});
   page.add(Paragraph{described_modes_text(scenario)});
   page.add(Paragraph{code_text(scenario)});
   page.add(sharding_choices(tuning));
   page.add(Paragraph{sharding_counts(scenario, tuning)});
   page.add(settings_table(tuning));
   page.add(Paragraph{sharding_verdict(tuning, options)});
-  page.add(Paragraph{no_band_text({std::string(name_of(Strategy::fsdp))})});
+  page.add(Paragraph{no_band_text({std::string(name_of(scenario.training.strategy))})});
+  const std::string code = code_of(scenario, tuning.advised_one());
   page.add(Verbatim{fmt::format(
-      "{}:\n\n{}\nPython for the model, before the optimizer is made of its "
-      "parameters:\n\n{}",
+      "{}:\n\n{}{}{}",
       tuning.pays ? "keys for the scenario, beside those that it has" : "as the scenario is",
-      sharding_keys(scenario, tuning.advised_one()),
-      fully_shard_code(sharded_as(scenario, tuning.advised_one())))});
+      sharding_keys(scenario, tuning.advised_one()), code.empty() ? "" : "\n", code)});
   return page;
 }
 
@@ -270,6 +278,7 @@ Record shards_record(const Scenario& scenario, const ShardTuning& tuning,
   Record record;
   record.add(fields::format, "ddpsim.shards/1")
       .add(fields::scenario, scenario.name)
+      .add(fields::strategy, name_of(scenario.training.strategy))
       .add(fields::cluster, cluster_record(scenario))
       .add(described_entry(scenario))
       .add(fields::notes, list_of(notes))
@@ -286,11 +295,9 @@ Record shards_record(const Scenario& scenario, const ShardTuning& tuning,
 }
 
 Table shards_table(const Scenario& scenario, const ShardTuning& tuning) {
-  Table table{{fields::blocks_of_unit, fields::own_head, fields::reshard_after_forward,
-               fields::replicate, fields::reduce_scatter_max_input_buffers,
-               fields::separate_reduce_scatter_group, fields::number_of_units,
-               fields::largest_unit_bytes, fields::sharded_step_ms, fields::sharded_exposed_ms,
-               fields::sharded_peak_bytes, fields::fits_device}};
+  Table table;
+  for (const NamedValue& each : sharding_record(scenario, tuning.best_one()).entries)
+    table.columns.push_back(*each.field);
   for (const Sharding& each : tuning.tried) table.add(sharding_record(scenario, each));
   return table;
 }

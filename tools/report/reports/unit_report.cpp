@@ -25,8 +25,31 @@ const fields::UnitColumns& columns_of(UnitCollectiveKind kind) {
 /// [unit] Its collectives.
 std::vector<std::vector<UnitCollective>> by_unit(const Step& step) {
   std::vector<std::vector<UnitCollective>> all(step.job().groups.size());
-  for (UnitCollective& each : unit_collectives(step)) all[each.unit].push_back(std::move(each));
+  for (UnitCollective& each : unit_collectives(step)) {
+    if (each.unit == all.size()) all.emplace_back();  // what is of no unit
+    all[each.unit].push_back(std::move(each));
+  }
   return all;
+}
+
+/// All of what a gather or broadcasts bring.
+Bytes whole_size(const Step& step, const UnitCollective& collective) {
+  const Work& work = step.job().works[step.rank().program.tasks[collective.task].work];
+  return collective.operation == Operation::all_gather
+             ? ranks_of(step.job(), work) * collective.payload
+             : collective.payload;
+}
+
+/// The parameters of a unit; of what is of none, of those that nothing else sends.
+program::ParameterGroup group_of(const Step& step, std::size_t unit,
+                                 const std::vector<UnitCollective>& collectives) {
+  const program::Job& job = step.job();
+  if (unit < job.groups.size()) return job.groups[unit];
+  program::ParameterGroup others;
+  others.name = name_of_group(job, unit);
+  for (const UnitCollective& each : collectives)
+    if (each.kind == UnitCollectiveKind::updated_gather) others.size += whole_size(step, each);
+  return others;
 }
 
 /// The kinds that any unit has.
@@ -57,7 +80,7 @@ Record collective_record(const Step& step, const UnitCollective& collective, boo
       .add(fields::unit_count, collective.count)
       .add(fields::unit_sent_bytes,
            static_cast<std::int64_t>(port_share(work.operation, ranks_of(step.job(), work)) *
-                                     static_cast<double>(work.payload.count)))
+                                     static_cast<double>(collective.payload.count)))
       .add(fields::unit_ready_ms, in_ms(told.times.ready))
       .add(fields::unit_start_ms, in_ms(told.times.start))
       .add(fields::unit_end_ms, in_ms(told.times.end))
@@ -118,7 +141,7 @@ List unit_records(const Scenario& scenario, const Step& step, bool why) {
   const std::vector<std::vector<UnitCollective>> units = by_unit(step);
   List records;
   for (std::size_t u = 0; u < units.size(); ++u) {
-    const program::ParameterGroup& group = step.job().groups[u];
+    const program::ParameterGroup group = group_of(step, u, units[u]);
     List names, collectives;
     for (const std::int32_t parameter : group.parameters)
       names.emplace_back(scenario.workload.parameters[at(parameter)].name);
@@ -148,7 +171,7 @@ Table units_table(const Scenario& scenario, const Step& step) {
   table.title = fmt::format("{}s, in the order in which they are first sent, and their collectives",
                             word_for_groups({{"", &step}}));
   for (std::size_t u = 0; u < units.size(); ++u) {
-    const program::ParameterGroup& group = step.job().groups[u];
+    const program::ParameterGroup group = group_of(step, u, units[u]);
     const auto name = [&](std::int32_t parameter) {
       return scenario.workload.parameters[at(parameter)].name;
     };
@@ -190,8 +213,11 @@ Table exposed_units_table(const Step& step) {
   const std::size_t shown = std::min(order.size(), most_units_shown);
   for (std::size_t i = 0; i < shown; ++i) {
     Record record;
-    record.add(fields::unit_name, name_of_group(step.job(), order[i]))
-        .add(fields::unit_bytes, step.job().groups[order[i]].size.count);
+    std::string name = name_of_group(step.job(), order[i]);
+    if (order[i] == step.job().groups.size())
+      name += fmt::format(", {} gathers", units[order[i]].back().count);
+    record.add(fields::unit_name, name)
+        .add(fields::unit_bytes, group_of(step, order[i], units[order[i]]).size.count);
     for (const UnitCollective& each : units[order[i]])
       record.add(columns_of(each.kind).because, because_of(each));
     table.add(record);
@@ -214,7 +240,8 @@ std::string exposed_units_text(bool alone) {
             "what it waited for last\n";
   text +=
       "  itself        a gather would be exposed even if it began with the step: it is needed at "
-      "once\n"
+      "once;\n"
+      "                or, behind the update, even if it began at once\n"
       "  gradients     ready so late that the reduce-scatter would be exposed even if it began at "
       "once\n"
       "  previous      the collective before it in its communicator was still running\n"
@@ -228,6 +255,25 @@ std::string exposed_units_text(bool alone) {
         "the wait\n"
         "                itself comes before the collective and is not in its exposed time\n";
   return text;
+}
+
+std::optional<UnitCollective> sent_behind_update(const Step& step) {
+  if (has_units(step) || !shards(step.training.strategy)) return std::nullopt;
+  return updated_sends(step.job(), step.times, step.ranks.front());
+}
+
+std::string behind_update_text(const std::string& label, const Step& step,
+                               const UnitCollective& sent) {
+  const bool is_one = sent.count == 1;
+  const std::string what =
+      fmt::format("{}{} of updated parameters{} behind the update", name_of(sent.operation),
+                  is_one ? "" : "s", is_one ? "" : ", one after the other,");
+  return fmt::format("{}: {} {}, {}: {}", label, sent.count, what,
+                     to_string(whole_size(step, sent)), because_of(sent));
+}
+
+Record behind_update_record(const Step& step, const UnitCollective& sent) {
+  return collective_record(step, sent, true);
 }
 
 std::vector<ExposedBucket> exposed_units(const Step& step) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,15 @@ Table units_table(const Scenario& scenario, const Step& step);
 Table exposed_units_table(const Step& step);
 /// What the words in it mean; `alone`: no bucket is told beside units.
 std::string exposed_units_text(bool alone);
+
+/// What brings updated parameters behind the optimizer, of a step without units that shards; none:
+/// nothing does.
+std::optional<UnitCollective> sent_behind_update(const Step& step);
+/// "zero1: 291 broadcasts of updated parameters, one after the other, behind the update, 5.8 GiB:
+/// 94.183: itself 94.100, launch 0.083"
+std::string behind_update_text(const std::string& label, const Step& step,
+                               const UnitCollective& sent);
+Record behind_update_record(const Step& step, const UnitCollective& sent);
 
 /// A unit's collectives as one for each unit: its exposed time and causes together.
 std::vector<ExposedBucket> exposed_units(const Step& step);

@@ -70,8 +70,12 @@ const Field& field_of(Cause cause) {
       return fields::by_copy_out;
     case Cause::input_buffer:
       return fields::by_input_buffer;
+    case Cause::kernels_wait:
+      return fields::by_kernels_wait;
     case Cause::itself:
       return fields::by_itself;
+    case Cause::one_queue:
+      return fields::by_one_queue;
   }
   return fields::by_gradients;
 }
@@ -91,6 +95,9 @@ bool is_told_of_units(Cause cause, const UnitCollective& collective) {
       return !gathers;
     case Cause::input_buffer:
       return reduces;
+    case Cause::kernels_wait:
+    case Cause::one_queue:
+      return collective.why.by(cause) > Duration::zero() || collective.held == cause;
     case Cause::turn:
     case Cause::host_copies:
     case Cause::hook:
@@ -105,7 +112,8 @@ namespace {
 bool is_told(Cause cause, const ExposedBucket& bucket) {
   if (is_of_units(cause)) return false;
   if (cause == Cause::hook) return bucket.collectives > 1;
-  return cause != Cause::host_copies || bucket.by(cause) > Duration::zero();
+  const bool is_rare = cause == Cause::host_copies || cause == Cause::kernels_wait;
+  return !is_rare || bucket.by(cause) > Duration::zero();
 }
 
 /// Their last ranks as those of the step that are told apart.
@@ -189,11 +197,16 @@ void add_buckets(Page& page, const Scenario& scenario, const NamedStep& named,
     if (const auto saved = saved_by_sharing(step, *none))
       said += fmt::format(", whose update takes {} ms more", precise_ms(*saved));
   }
-  if (buckets.empty() && !units) return page.add(Paragraph{said});
-  Table table =
-      units ? exposed_units_table(step) : buckets_table(scenario, step, std::move(buckets));
-  table.title = said;
-  page.add(std::move(table));
+  if (buckets.empty() && !units) {
+    page.add(Paragraph{said});
+  } else {
+    Table table =
+        units ? exposed_units_table(step) : buckets_table(scenario, step, std::move(buckets));
+    table.title = said;
+    page.add(std::move(table));
+  }
+  if (const auto sent = sent_behind_update(step))
+    page.add(Paragraph{behind_update_text(label, step, *sent)});
 }
 
 std::string_view heading(Change change) {
@@ -253,6 +266,37 @@ Table changes_table(const Comparison& comparison) {
   return table;
 }
 
+/// Which causes that are not everywhere any collective of these steps has.
+struct RareCauses {
+  bool kernels_wait = false, one_queue = false;
+};
+
+RareCauses rare_causes_of(const std::vector<NamedStep>& steps) {
+  RareCauses rare;
+  for (const NamedStep& named : steps)
+    for (const ExposedBucket& each : exposed_groups(*named.step)) {
+      rare.kernels_wait = rare.kernels_wait || each.by(Cause::kernels_wait) > Duration::zero();
+      rare.one_queue = rare.one_queue || each.by(Cause::one_queue) > Duration::zero();
+    }
+  return rare;
+}
+
+std::string rare_causes_text(const RareCauses& rare) {
+  std::string text;
+  if (rare.kernels_wait)
+    text +=
+        "  kernels wait  kernels that do not need its result stood behind it: nothing runs beside "
+        "it, as under\n"
+        "                DeepSpeed without overlap_comm, or they packed the next input into the "
+        "memory of its own\n";
+  if (rare.one_queue)
+    text +=
+        "  one queue     kernels, or the collective itself, stood behind another one in the queue "
+        "that all streams\n"
+        "                share (cuda_device_max_connections: 1)\n";
+  return text;
+}
+
 /// What the causes of buckets mean. `copied`: some are copied to the host; `several`: some have
 /// several collectives.
 std::string buckets_text(bool copied, bool several) {
@@ -289,11 +333,22 @@ std::string buckets_text(bool copied, bool several) {
 }  // namespace
 
 std::string bucket_label(const Scenario& scenario, const program::Job& job, std::size_t bucket) {
+  if (bucket == job.groups.size()) return name_of_group(job, bucket);
   const std::vector<std::int32_t>& parameters = job.groups[bucket].parameters;
   const std::string& first =
       scenario.workload.parameters[static_cast<std::size_t>(parameters.at(0))].name;
   if (parameters.size() == 1) return fmt::format("{} {}", bucket, first);
   return fmt::format("{} {} +{}", bucket, first, parameters.size() - 1);
+}
+
+std::vector<ExposedBucket> exposed_groups(const Step& step) {
+  if (has_units(step)) return exposed_units(step);
+  std::vector<ExposedBucket> all =
+      why_exposed(step.job(), step.times, step.metrics, step.ranks.front());
+  if (const auto sent = sent_behind_update(step);
+      sent && sent->why.times.exposed > Duration::zero())
+    all.push_back(sent->why);
+  return all;
 }
 
 bool has_later_collectives(const Step& step) {
@@ -323,6 +378,7 @@ Page exposed_page(const Scenario& scenario, const std::vector<NamedStep>& steps,
   const std::string word = word_for_groups(steps);
   std::string text = word == "unit" ? "" : buckets_text(copied, several);
   if (word != "bucket") text += exposed_units_text(word == "unit");
+  text += rare_causes_text(rare_causes_of(steps));
   text += shared ? "Without communication each rank updates all parameters, under ZeRO's hooks its "
                    "share. But for that, a\n"
                    "step is longer than without communication by more than its exposed buckets: "
@@ -353,6 +409,8 @@ std::vector<Record> why_records(const Comparison& comparison, const std::vector<
     const Step& step = comparison.compared[s];
     const bool units = has_units(step);
     const std::vector<ExposedBucket> buckets = units ? exposed_units(step) : exposed_buckets(step);
+    const auto sent = sent_behind_update(step);
+    const Duration behind = sent ? sent->why.times.exposed : Duration::zero();
     const std::vector<std::string> ranks = names_of_ranks(comparison.scenario, step);
     List exposed_buckets, changes;
     if (!units)
@@ -365,10 +423,14 @@ std::vector<Record> why_records(const Comparison& comparison, const std::vector<
     const Duration longer = exposed(step.metrics, comparison.without_communication(step));
     all.emplace_back(loss_record(losses[s]))
         .add(fields::exposed_in_buckets_ms, in_ms(sum_of(buckets)))
-        .add(fields::exposed_elsewhere_ms, in_ms(longer - sum_of(buckets)))
+        .add(fields::exposed_elsewhere_ms, in_ms(longer - sum_of(buckets) - behind))
         .add(fields::exposed_buckets, std::move(exposed_buckets))
         .add(fields::what_if, std::move(changes));
     if (units) all.back().add(fields::units, unit_records(comparison.scenario, step, true));
+    if (sent)
+      all.back()
+          .add(fields::exposed_behind_update_ms, in_ms(behind))
+          .add(fields::behind_update, behind_update_record(step, *sent));
   }
   return all;
 }
