@@ -7,6 +7,7 @@ import contextlib
 
 import torch
 import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.fsdp._fully_shard import _fsdp_param_group as groups
 from torch.testing._internal.distributed.fake_pg import FakeStore
@@ -25,6 +26,10 @@ def ranks(count):
         yield
     finally:
         dist.destroy_process_group()
+
+
+def on_mesh(replicas, shards):
+    return init_device_mesh('cpu', (replicas, shards), mesh_dim_names=('replicate', 'shard'))
 
 
 def casts(operation, arguments, keywords):

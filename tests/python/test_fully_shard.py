@@ -2,14 +2,13 @@
 of how many bytes, of which type, in which order, and with which casts and divisions."""
 import pytest
 from describe_models import torch, value_of
-from torch.distributed.device_mesh import init_device_mesh
 
 import ddpsim
 
 pytest.importorskip('torch', minversion='2.13')
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy  # noqa: E402
 
-from fully_shard_record import ranks, step_of_fully_shard  # noqa: E402
+from fully_shard_record import on_mesh, ranks, step_of_fully_shard  # noqa: E402
 from shard_models import (  # noqa: E402
     NAMES, blocks_of, made, order_of_ddpsim, predicted, sent_by_ddpsim)
 
@@ -40,10 +39,6 @@ def test_micro_batches_send_what_fully_shard_sends(name, no_sync, tmp_path):
                                    [[name] for name in blocks_of(model)], micro_batches=3,
                                    no_sync=no_sync)
     assert sent_by_ddpsim(scenario) == step.sent
-
-
-def on_mesh(replicas, shards):
-    return init_device_mesh('cpu', (replicas, shards), mesh_dim_names=('replicate', 'shard'))
 
 
 def check_mixed(tmp_path, name, policy, count, replicas=1, **training):

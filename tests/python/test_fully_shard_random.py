@@ -6,10 +6,11 @@ import pytest
 from describe_models import torch, value_of
 from torch import nn
 
-from fully_shard_record import ranks, step_of_fully_shard
-from test_fully_shard import NAMES, mean_square, on_mesh, predicted, sent_by_ddpsim
+pytest.importorskip('torch', minversion='2.13')
+from torch.distributed.fsdp import MixedPrecisionPolicy  # noqa: E402
 
-from torch.distributed.fsdp import MixedPrecisionPolicy
+from fully_shard_record import on_mesh, ranks, step_of_fully_shard  # noqa: E402
+from shard_models import NAMES, mean_square, predicted, sent_by_ddpsim  # noqa: E402
 
 
 class Residual(nn.Module):
