@@ -28,8 +28,8 @@ std::int64_t elements_of(const CollectiveCase& collective) {
 
 class Writer {
  public:
-  Writer(const CollectiveCase& collective, int ranks, int count)
-      : collective_(collective), count_(count) {
+  Writer(const CollectiveCase& collective, int ranks, int count, bool waiting)
+      : collective_(collective), count_(count), waiting_(waiting) {
     job_.labels = {"", "from", "to"};
     job_.streams = {{.name = "host"}, {.name = "communication", .beside = true}};
     Work& work = job_.works.emplace_back();
@@ -97,8 +97,11 @@ class Writer {
       const Slice from{.buffer = 0, .begin = piece * from_, .count = from_};
       const Slice to = in_place() ? from : Slice{.buffer = 1, .begin = piece * to_, .count = to_};
       add(program, action(from, to, kind), 0, 1);
+      if (waiting_ || i + 1 == count_) wait(program);
     }
-    program.after.push_back(static_cast<std::uint32_t>(count_ - 1));
+  }
+  void wait(Program& program) {
+    program.after.push_back(static_cast<std::uint32_t>(program.tasks.size() - 1));
     add(program, program::Wait{}, 1, 0);
   }
 
@@ -138,6 +141,7 @@ class Writer {
 
   const CollectiveCase& collective_;
   int count_;
+  bool waiting_;                    ///< for each before the next
   std::size_t idle_ = 1;            ///< the program of ranks without a group, if there are any
   std::int64_t pieces_ = 1;         ///< of each buffer
   std::int64_t from_ = 0, to_ = 0;  ///< elements of a piece
@@ -153,11 +157,22 @@ Bytes payload_of(const CollectiveCase& collective) {
   return Bytes{collective.operation == Operation::all_gather ? shares * element : shares * share};
 }
 
-program::Job job_of_collectives(const CollectiveCase& collective, int ranks, int count) {
+namespace {
+
+program::Job written(const CollectiveCase& collective, int ranks, int count, bool waiting) {
   if (collective.ranks < 2 || collective.ranks > ranks || count < 1)
     throw std::invalid_argument(
         fmt::format("{} collectives among {} of {} ranks", count, collective.ranks, ranks));
-  return Writer(collective, ranks, count).written();
+  return Writer(collective, ranks, count, waiting).written();
+}
+
+}  // namespace
+
+program::Job job_of_collectives(const CollectiveCase& collective, int ranks, int count) {
+  return written(collective, ranks, count, false);
+}
+program::Job job_of_awaited_collectives(const CollectiveCase& collective, int ranks, int count) {
+  return written(collective, ranks, count, true);
 }
 
 std::vector<Duration> time_collectives(Backend& backend, const program::Job& job) {
@@ -181,6 +196,13 @@ std::vector<Duration> time_collectives(Backend& backend, const program::Job& job
       times.push_back(done - arrived);
     }
   return times;
+}
+
+Duration time_awaited_collectives(Backend& backend, const program::Job& job) {
+  const RankRun run = backend.run(job);
+  if (run.times.size() < 4) return Duration::zero();  // a collective and a wait each
+  const Instant first = run.times[0].end, last = run.times[run.times.size() - 2].end;
+  return (last - first) / static_cast<std::int64_t>(run.times.size() / 2 - 1);
 }
 
 }  // namespace ddpsim

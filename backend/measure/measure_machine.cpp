@@ -216,7 +216,7 @@ class Measurement {
     if (!backend_.synchronous()) return true;  // a stream waits, not the host
     std::vector<Duration> extra;
     for (const AllReduceCost& cost : result_.all_reduce) {
-      if (cost.size < Bytes{4 << 10} || cost.size > Bytes{8 << 20}) continue;
+      if (!is_usual(cost.size)) continue;
       for (int round = 0; round < 2; ++round) {
         if (!go_on("waiting for all-reduces", 0.85)) return false;
         const Duration waiting = mean_over_ranks(backend_, mean_all_reduce(cost.size, 6, true));
@@ -224,8 +224,31 @@ class Measurement {
       }
     }
     if (!extra.empty()) result_.launch.wait = std::max(Duration::zero(), spread_of(extra).median);
+    return waits_for(Operation::all_gather, result_.launch.wait_all_gather) &&
+           waits_for(Operation::reduce_scatter, result_.launch.wait_reduce_scatter);
+  }
+
+  /// The same of another kind, among all ranks, where it was measured.
+  bool waits_for(Operation operation, std::optional<Duration>& wait) {
+    std::vector<Duration> extra;
+    for (const MeasuredCollective& cost : result_.collectives) {
+      const Bytes size = operation == Operation::all_gather ? cost.ranks * cost.size : cost.size;
+      if (cost.operation != operation || cost.ranks != backend_.ranks() || !is_usual(size)) continue;
+      const program::Job job =
+          job_of_awaited_collectives({operation, cost.ranks, size}, backend_.ranks(), 7);
+      for (int round = 0; round < 2; ++round) {
+        if (!go_on(fmt::format("waiting for {}s", name_of(operation)), 0.87)) return false;
+        const Duration mine =
+            undisturbed(backend_, [&] { return time_awaited_collectives(backend_, job); });
+        extra.push_back(mean_over_ranks(backend_, mine) - cost.time.median);
+      }
+    }
+    if (!extra.empty()) wait = std::max(Duration::zero(), spread_of(extra).median);
     return true;
   }
+
+  /// Sizes at which a wait is no small part of a collective.
+  static bool is_usual(Bytes size) { return size >= Bytes{4 << 10} && size <= Bytes{8 << 20}; }
 
   /// Beside all-reduces of several sizes; on a device with channels, also of one size with fewer.
   bool interference() {

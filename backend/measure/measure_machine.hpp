@@ -46,7 +46,8 @@ Calibration provenance_of(Backend& backend, const Workload& workload);
 ///                    no communication; medians over repeats and ranks (measure_kernels.hpp)
 ///     all-reduces    of sizes in factors of two, one at a time, ranks idle
 ///     collectives    other collectives, one at a time, ranks idle, where options ask for them
-///     launch         what issuing a collective and firing a hook cost the host
+///     launch         what issuing a collective and firing a hook cost the host, and that it waits
+///                    for an all-reduce, or for an all-gather or a reduce-scatter that was measured
 ///     interference   a step without communication while all-reduces of one size run back to back,
 ///                    over the step alone, and the all-reduces over theirs alone; six sizes, of
 ///                    which those below 64 KiB (on synchronous devices alone) pause between two

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "model/base/quantity.hpp"
 
 namespace ddpsim {
@@ -13,6 +15,8 @@ struct Launch {
   /// has to be woken.
   Duration handover{};
   Duration wait{};  ///< to go on after a wait for a collective, on a synchronous device
+  /// The same of an all-gather and of a reduce-scatter; none: as of any other collective.
+  std::optional<Duration> wait_all_gather{}, wait_reduce_scatter{};
 
   bool operator==(const Launch&) const = default;
 };

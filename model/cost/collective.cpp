@@ -189,6 +189,14 @@ double over_slow_nics(const CalibratedCluster& given, const Link& measured) {
   return reached / slowest;
 }
 
+/// Is a reduce-scatter an all-reduce, as PyTorch's Gloo has it? Ranks of ddpsim's own, which a
+/// calibration is of unless it says torch, send around half a ring.
+bool scatters_by_all_reduce(const CalibratedCluster& cluster) {
+  const bool is_gloo = cluster.device.synchronous || cluster.through_host ||
+                       cluster.collectives == CollectiveModel::gloo;
+  return is_gloo && (!cluster.calibration || cluster.calibration->backend.starts_with("torch"));
+}
+
 /// A factor of 1 leaves it as it is, to the tick.
 Duration changed(Duration part, double factor) {
   return factor == 1 ? part : scaled(part, factor);
@@ -224,7 +232,7 @@ Duration table_time(const AllReduceTable& table, Bytes size) {
 
 CollectiveLaw::CollectiveLaw(const CalibratedCluster& given,
                              const std::optional<NvlsTreeSizes>& known)
-    : ranks_(given.ranks()) {
+    : ranks_(given.ranks()), scatters_by_all_reduce_(scatters_by_all_reduce(given)) {
   const CalibratedCluster cluster = with_slowest_nics(with_measured_link(given));
   channels_ = who_takes_sms(cluster);
   const Link& link = deciding_link(cluster);
@@ -410,6 +418,7 @@ CollectiveCost CollectiveLaw::by_law(Operation operation, Bytes payload, int ran
     return cost;
   }
   if (operation == Operation::all_reduce) return all_reduce(payload);
+  if (operation == Operation::reduce_scatter && scatters_by_all_reduce_) return all_reduce(payload);
   const Bytes moved = operation == Operation::all_gather ? ranks_ * payload : payload;
   if (ports != nullptr)
     return priced(from_ports(*ports, kind_of(operation), moved), kind_of(operation), moved);

@@ -78,8 +78,11 @@ class CollectiveLaw {
   /// node, 0 for all. As the calibration measured the kind, among other ranks scaled by the law of
   /// a ring, and beyond the sizes that were measured as its law grows. If it did not: without
   /// NCCL's model, half of an all-reduce's steps and bytes: of the payload for a reduce-scatter, an
-  /// all-to-all or a broadcast, of everyone's together for an all-gather. A message from one rank
-  /// to another takes one step and its bytes.
+  /// all-to-all or a broadcast, of everyone's together for an all-gather. PyTorch's Gloo makes a
+  /// reduce-scatter of an all-reduce, all of it. A message from one rank to another takes one step
+  /// and its bytes.
+  /// Source: pytorch 0069b72, ProcessGroupGloo.cpp, whose reduce-scatters call allreduce and copy
+  /// this rank's part.
   CollectiveCost of(Operation operation, Bytes payload, int ranks = 0) const;
 
   /// The time of a broadcast from one rank to all, without the overhead of the call.
@@ -108,6 +111,7 @@ class CollectiveLaw {
   std::variant<RingLaw, PortLaw, GlooLaw, AllReduceTable> law_;
   std::optional<NcclLaw> channels_;  ///< who says how many SMs are taken
   int ranks_ = 1;
+  bool scatters_by_all_reduce_ = false;
   AllReduceTable streamed_;       ///< what each of a stream takes; empty: not known
   int table_ranks_ = 0;           ///< ranks the table was measured with; 0: these
   double over_nics_ = 1;          ///< what its transfers take over a slower NIC

@@ -286,8 +286,16 @@ WorkCost CostModel::host_only(const Work& work) const {
   // A wait for buffers was not measured.
   if (work.operation == Operation::wait && synchronous && work.launches > 0 &&
       work.message != Message::buffers)
-    cost.host += launch.wait;
+    cost.host += wait_for(work.awaited);
   return cost;
+}
+
+/// What it costs the host to wait for such a collective, besides the collective.
+Duration CostModel::wait_for(Operation collective) const {
+  std::optional<Duration> own;
+  if (collective == Operation::all_gather) own = launch.wait_all_gather;
+  if (collective == Operation::reduce_scatter) own = launch.wait_reduce_scatter;
+  return own.value_or(launch.wait);
 }
 
 WorkCost CostModel::collective_cost(const Work& work, GroupLaws& groups) const {

@@ -88,6 +88,7 @@ class CostModel {
   WorkCost kernel(const Work& work) const;
   WorkCost collective_cost(const Work& work, GroupLaws& groups) const;
   WorkCost host_only(const Work& work) const;
+  Duration wait_for(Operation collective) const;
   CollectiveCost among(const Work& work, GroupLaws& groups) const;
   FilledLinks links_of(const Work& work) const;
   std::optional<CalibratedCluster> across_nodes(std::int32_t group, std::int32_t stride) const;

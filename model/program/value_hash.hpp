@@ -62,6 +62,7 @@ class ValueHash {
     if (work.tensors > 0 || work.call != Duration::zero()) add(work.tensors, work.call);
     if (work.by_class) add(*work.by_class);
     if (work.stride > 1) add(work.stride);
+    if (work.awaited != Operation::all_reduce) add(work.awaited);
   }
 
   void add(const Passes& passes) { add(passes.forward, passes.backward, passes.optimizer); }

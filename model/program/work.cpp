@@ -101,7 +101,8 @@ std::size_t WorkHash::operator()(const Work& work) const {
   if (work.optimizer_share > 0)
     hash = mixed(hash, std::bit_cast<std::uint64_t>(work.optimizer_share));
   hash = mixed(hash, static_cast<std::uint64_t>(work.host.count()) ^
-                         static_cast<std::uint64_t>(work.hook_calls) << 48);
+                         static_cast<std::uint64_t>(work.hook_calls) << 48 ^
+                         static_cast<std::uint64_t>(work.awaited) << 56);
   return static_cast<std::size_t>(hash);
 }
 

@@ -21,6 +21,7 @@ struct Work {
   Operation operation = Operation::forward;
   /// What a collective or transfer sends; also set for waits for one and kernels that prepare one.
   Message message = Message::gradients;
+  Operation awaited = Operation::all_reduce;  ///< of a wait: the collective that it is for
 
   // A kernel. Without `gemm`, `traffic` and `known_time` the device computes nothing.
   std::optional<Gemm> gemm;

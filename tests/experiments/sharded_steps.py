@@ -58,7 +58,7 @@ def summary(found):
 
 
 def peaks(ddpsim):
-    """What each row of peaks.csv is predicted to hold at most, in GiB."""
+    """What each row of peaks.csv is predicted to hold at most, and to reserve, in GiB."""
     lines = [line for line in (DATA / 'peaks.csv').read_text().splitlines()
              if not line.startswith('#')]
     found = []
@@ -72,16 +72,18 @@ def peaks(ddpsim):
                 sys.exit(done.stderr)
             memory = json.loads(file.read_text())['results'][0]['memory']
         found.append({**each, 'measured_gib': float(each['measured_gib']),
-                      'predicted_gib': memory['peak_bytes'] / 2**30})
+                      'allocated_gib': memory['peak_bytes'] / 2**30,
+                      'reserved_gib': memory['reserved_bytes'] / 2**30})
     return found
 
 
 def peak_row(each):
-    ratio = each['predicted_gib'] / each['measured_gib'] - 1
+    ratio = each['reserved_gib'] / each['measured_gib'] - 1
     held = (f'{100 * ratio:+.1f} %' if each['kind'] != 'at most' else
             'fits' if ratio <= 0 else 'does not fit')
     return (f'| {each["file"]} | {each["set"] or "as it is"} | {each["kind"]} '
-            f'{each["measured_gib"]:g} GiB | {each["predicted_gib"]:.1f} GiB | {held} |')
+            f'{each["measured_gib"]:g} GiB | {each["reserved_gib"]:.1f} GiB '
+            f'| {each["allocated_gib"]:.1f} GiB | {held} |')
 
 
 def row(each):
@@ -105,8 +107,8 @@ def main():
             f' (targets {100 * target[0]:g} and {100 * target[1]:g} %)')
         print(f'* {name}: median {100 * each["median_error"]:.1f} %, nine in ten within '
               f'{100 * each["ninth_decile_error"]:.1f} %{held}')
-    print('\n'.join(['', '| setup | set | measured | predicted peak | error |',
-                     '|---|---|---|---|---|', *map(peak_row, peaks(arguments.ddpsim))]))
+    print('\n'.join(['', '| setup | set | measured | reserved | allocated | error |',
+                     '|---|---|---|---|---|---|', *map(peak_row, peaks(arguments.ddpsim))]))
     return 0
 
 

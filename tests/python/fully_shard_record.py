@@ -12,6 +12,7 @@ from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.fsdp._fully_shard import _fsdp_param_group as groups
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 KINDS = {'c10d._allgather_base_.default': 'all-gather',
          'c10d._reduce_scatter_base_.default': 'reduce-scatter',
@@ -40,6 +41,12 @@ def casts(operation, arguments, keywords):
             and keywords.get('dtype', arguments[0].dtype) != arguments[0].dtype)
 
 
+def storages(tree):
+    """Of the tensors in what an operation takes or gives, by the memory that they lie in."""
+    return {each.untyped_storage()._cdata for each in tree_leaves(tree)
+            if isinstance(each, torch.Tensor)}
+
+
 def bytes_of(tensors):
     """Of the memory that they lie in, each piece once."""
     pieces = {each.untyped_storage()._cdata: each.untyped_storage().size()
@@ -56,6 +63,7 @@ class Recorder(TorchDispatchMode):
         super().__init__()
         self.sent, self.order, self.units = [], [], []
         self.model, self.most = model, {}
+        self.made_on, self.pools = {}, {}  # of memory the stream it was made on; of kinds, all
 
     def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
         keywords = keywords or {}
@@ -72,10 +80,15 @@ class Recorder(TorchDispatchMode):
             self.order.append('cast')
         elif self.units and str(operation).startswith('aten.div_.'):
             self.order.append('divide')
-        return operation(*arguments, **keywords)
+        result = operation(*arguments, **keywords)
+        if self.model is not None:
+            for each in storages(result) - storages((arguments, keywords)):
+                self.made_on[each] = torch.cpu.current_stream()
+        return result
 
     def note_memory(self):
-        """The most bytes that fully_shard holds at a time, by kind, as operations see it."""
+        """The most bytes that fully_shard holds at a time, by kind, as operations see it, and which
+        streams are current where it is made."""
         states = [module._get_fsdp_state() for module in self.model.modules()
                   if isinstance(module, FSDPModule)]
         held = [group for state in states for group in state._fsdp_param_groups]
@@ -97,6 +110,14 @@ class Recorder(TorchDispatchMode):
                 if each.sharded_param.grad is not None]}
         for kind, tensors in now.items():
             self.most[kind] = max(self.most.get(kind, 0), bytes_of(tensors))
+        names = {context.all_gather_copy_in_stream: 'copy in',
+                 context.all_gather_stream: 'gather', context.reduce_scatter_stream: 'scatter',
+                 context.all_reduce_stream: 'replicate'}
+        now['parts of gradients'] = [each.sharded_param.grad._local_tensor for each in parameters
+                                     if each.sharded_param.grad is not None]
+        for kind in ('gathered', 'scattered', 'parts of gradients'):
+            made = {self.made_on[each] for each in storages(now[kind]) if each in self.made_on}
+            self.pools.setdefault(kind, set()).update(names.get(each, 'compute') for each in made)
 
     @contextlib.contextmanager
     def naming_units(self):

@@ -251,3 +251,19 @@ def test_it_holds_what_fully_shard_holds(name, settings, tmp_path):
     most = step.most
     assert most_by_ddpsim(scenario) == [most['parameters'] + most['gathered'], most['gradients'],
                                         most['scattered']]
+
+
+@pytest.mark.parametrize('mesh, policy, gradients', [
+    (None, None, 'scatter'), (None, {'param_dtype': torch.bfloat16}, 'scatter'),
+    ((2, 2), None, 'scatter'), ((2, 2), {'param_dtype': torch.bfloat16}, 'replicate')])
+def test_gathers_and_parts_of_gradients_have_pools_of_their_own(mesh, policy, gradients):
+    """What ddpsim's pools of memory rest on: the stream that is current where memory is made."""
+    model, batch, loss = made('mlp')
+    settings = {'mp_policy': MixedPrecisionPolicy(**policy)} if policy else {}
+    with ranks(4):
+        if mesh:
+            settings['mesh'] = on_mesh(*mesh)
+        step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
+                                   [[name] for name in blocks_of(model)], memory=True, **settings)
+    assert step.pools == {'gathered': {'copy in'}, 'scattered': {'compute'},
+                          'parts of gradients': {gradients}}

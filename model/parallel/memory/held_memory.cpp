@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "model/parallel/passes_of.hpp"
+#include "model/parallel/write/step_writer.hpp"
+#include "model/program/memory_along.hpp"
 #include "model/program/operands.hpp"
 
 namespace ddpsim::program {
@@ -204,7 +206,11 @@ class Buffers {
 class ProgramMemory {
  public:
   ProgramMemory(const Job& job, const Program& program, Buffers& buffers)
-      : job_(job), program_(program), buffers_(buffers), uses_(buffers.of_job()) {}
+      : job_(job),
+        program_(program),
+        buffers_(buffers),
+        own_pool_(stream_of_network(job, program)),
+        uses_(buffers.of_job()) {}
 
   /// Holds of what the tasks use, and of what their modules take.
   void walk() {
@@ -226,8 +232,8 @@ class ProgramMemory {
       if (uses_[b].last != never) close(b);
   }
 
-  void comes(std::uint32_t before, BufferId buffer) { hold(coming_, before, buffer, true); }
-  void goes(std::uint32_t before, BufferId buffer) { hold(going_, before, buffer, false); }
+  void comes(std::uint32_t before, BufferId buffer) { comes(before, buffer, own_pool_); }
+  void goes(std::uint32_t before, BufferId buffer) { goes(before, buffer, own_pool_); }
 
   /// In order. Before one task, what goes makes room for what comes.
   std::vector<Hold> holds() && {
@@ -248,15 +254,35 @@ class ProgramMemory {
   struct Use {
     std::uint32_t first = never, last = never;
     std::int16_t micro_batch = 0;
+    std::uint8_t pool = 0;
     bool packed = false;      ///< with others in one go
     std::size_t made_in = 0;  ///< which section of a backward pass made it, from 1 on; 0: none
   };
 
-  void hold(std::vector<Hold>& list, std::uint32_t before, BufferId buffer, bool begins) {
-    if (buffer != no_buffer) list.push_back({.before = before, .buffer = buffer, .begins = begins});
+  static void hold(std::vector<Hold>& list, std::uint32_t before, BufferId buffer,
+                   std::uint8_t pool, bool begins) {
+    if (buffer != no_buffer)
+      list.push_back({.before = before, .buffer = buffer, .pool = pool, .begins = begins});
   }
   void of_modules(std::uint32_t before, BufferId buffer, bool begins) {
-    hold(of_modules_, before, buffer, begins);
+    hold(of_modules_, before, buffer, own_pool_, begins);
+  }
+  void comes(std::uint32_t before, BufferId buffer, std::uint8_t pool) {
+    hold(coming_, before, buffer, pool, true);
+  }
+  void goes(std::uint32_t before, BufferId buffer, std::uint8_t pool) {
+    hold(going_, before, buffer, pool, false);
+  }
+
+  /// PyTorch takes memory on the stream that is current, which is that of the first task that uses
+  /// it. Streams of a communicator's own, and those of its copies, never are: who calls it has
+  /// taken the memory before.
+  std::uint8_t pool_of(std::uint32_t task) const {
+    const std::uint8_t stream = program_.tasks[task].stream;
+    for (const StepStream never_current :
+         {StepStream::host, StepStream::communication, StepStream::to_host, StepStream::to_device})
+      if (job_.streams[stream].name.starts_with(name_of(never_current))) return own_pool_;
+    return stream;
   }
 
   /// Memory that a later micro-batch writes anew has gone in between.
@@ -270,6 +296,7 @@ class ProgramMemory {
     if (now.last != never && anew) close(root);
     if (now.last == never) {
       now.first = task;
+      now.pool = pool_of(task);
       now.made_in = in_section_ && last_ == task ? ends_.size() : 0;
     }
     now.last = task;
@@ -280,10 +307,11 @@ class ProgramMemory {
   void close(BufferId root) {
     const Use done = std::exchange(uses_[root], {});
     if (is_passing(root, done) && buffers_.modules().empty()) return;
-    comes(done.first, buffers_.held(root));
+    comes(done.first, buffers_.held(root), done.pool);
     if (!buffers_.stays_to_the_end(root)) {
       const bool is_made = done.made_in > 0 && job_.buffers[root].holds == Holds::gradient;
-      goes(std::max(done.last + 1, is_made ? ends_[done.made_in - 1] : 0), buffers_.held(root));
+      goes(std::max(done.last + 1, is_made ? ends_[done.made_in - 1] : 0), buffers_.held(root),
+           done.pool);
     }
   }
 
@@ -394,6 +422,7 @@ class ProgramMemory {
   const Job& job_;
   const Program& program_;
   Buffers& buffers_;
+  const std::uint8_t own_pool_;  ///< of the stream of the network's kernels
   std::vector<Hold> going_, of_modules_, coming_;
   std::vector<Use> uses_;  ///< [buffer of the job's own]
 

@@ -46,11 +46,13 @@ StepMemory step_memory(const Workload& workload, Optimizer optimizer, const Trai
   StepMemory memory;
   const program::Job whole = program::with_memory(job, workload, optimizer, training);
   for (std::size_t p = 0; p < whole.programs.size(); ++p) {
-    const program::MemoryPeak peak = peak_of(memory_along(whole, whole.programs[p]));
+    const program::MemoryAlong along = memory_along(whole, whole.programs[p]);
+    const program::MemoryPeak peak = peak_of(along);
     if (p > 0 && peak.sum() <= memory.peak) continue;
     memory.most = peak.most;
     memory.at_peak = peak.at_peak;
     memory.peak = peak.sum();
+    memory.reserved = reserved_for(along);
     memory.program = p;
     memory.before = peak.before;
   }

@@ -23,6 +23,7 @@ struct StepMemory {
   program::MemoryByKind most;     ///< of each kind at most at one time
   program::MemoryByKind at_peak;  ///< they sum to the peak
   Bytes peak;                     ///< at most at one time, of all that is known
+  Bytes reserved;                 ///< by PyTorch's allocator for that rank (reserved_for)
   bool knows_activations = false;
   /// Not where an update was measured and nothing names the optimizer.
   bool knows_optimizer = false;
@@ -40,8 +41,8 @@ struct StepMemory {
 /// activations go while gradients come, and both are gone or complete when the optimizer works.
 ///
 /// Left out: the CUDA context and the buffers of NCCL (which grow with the number of channels),
-/// most workspaces of cuDNN, what the allocator cannot use for fragmentation, and what the user's
-/// hooks hold.
+/// most workspaces of cuDNN, what the allocator cannot use for fragmentation, which is not in
+/// `reserved` either, and what the user's hooks hold.
 StepMemory step_memory(const Workload& workload, Optimizer optimizer, const Training& training,
                        const program::Job& job);
 

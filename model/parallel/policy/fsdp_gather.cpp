@@ -71,7 +71,7 @@ void FsdpGathers::gather(StepBuilder& step, StepUnit& unit) {
     sending.work.group = unit.neighbours;
     sending.work.communicator = queue_of_neighbours(step);
   }
-  sending.work.handed_over = true;
+  sending.work.handed_over = !writer.device.synchronous;  // there the host waits at once
   sending.what.what = program::Collectives::all_gather;
   sending.what.from = mine;
   sending.what.to = unit.gathered;

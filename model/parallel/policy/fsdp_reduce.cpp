@@ -173,7 +173,7 @@ void FsdpReductions::scatter(StepBuilder& step, StepUnit& unit, const Slice& rec
   sending.stream = stream_of_shards(step, StepStream::scatter);
   sending.work.operation = Operation::reduce_scatter;
   sending.work.payload = unit.scattered.count * size_of(unit.sent);
-  sending.work.handed_over = true;
+  sending.work.handed_over = !writer.device.synchronous;
   sending.work.communicator = queue_of_scatters(step);
   sending.work.group = group_;
   sending.what.what = program::Collectives::reduce_scatter;
@@ -197,7 +197,7 @@ void FsdpReductions::all_reduce(StepBuilder& step, const StepUnit& unit, const S
   sending.stream = stream_of_shards(step, StepStream::replicate);
   sending.work.payload = part.count * size_of(unit.sent);
   sending.work.operation = Operation::all_reduce;
-  sending.work.handed_over = true;
+  sending.work.handed_over = !writer.device.synchronous;
   sending.work.communicator = queue_of_replicas(step);
   sending.work.group = step.training.replicate;
   sending.work.stride = ranks_;

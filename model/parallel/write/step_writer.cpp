@@ -36,32 +36,6 @@ program::Purpose purpose_of(Message message) {
   return program::Purpose::gradients;
 }
 
-std::string_view name_of(StepStream stream) {
-  switch (stream) {
-    case StepStream::host:
-      return "host";
-    case StepStream::compute:
-      return "compute";
-    case StepStream::communication:
-      return "communication";
-    case StepStream::aside:
-      return "aside";
-    case StepStream::to_host:
-      return "to host";
-    case StepStream::to_device:
-      return "to device";
-    case StepStream::copy_in:
-      return "copy in";
-    case StepStream::gather:
-      return "gather";
-    case StepStream::scatter:
-      return "scatter";
-    case StepStream::replicate:
-      return "replicate";
-  }
-  return "?";
-}
-
 /// Where the tasks that were written came to lie in a program, told one after the other: each at
 /// its place; one that is left out, at those of the tasks that it waited for.
 class Places {
@@ -93,6 +67,32 @@ class Places {
 };
 
 }  // namespace
+
+std::string_view name_of(StepStream stream) {
+  switch (stream) {
+    case StepStream::host:
+      return "host";
+    case StepStream::compute:
+      return "compute";
+    case StepStream::communication:
+      return "communication";
+    case StepStream::aside:
+      return "aside";
+    case StepStream::to_host:
+      return "to host";
+    case StepStream::to_device:
+      return "to device";
+    case StepStream::copy_in:
+      return "copy in";
+    case StepStream::gather:
+      return "gather";
+    case StepStream::scatter:
+      return "scatter";
+    case StepStream::replicate:
+      return "replicate";
+  }
+  return "?";
+}
 
 /// The programs of a step that has been written: one for each rank that alone does something, and
 /// for ranks without inputs; of all others one.
@@ -366,6 +366,8 @@ void StepWriter::wait_task(StepStream stream, std::int32_t result, std::int32_t 
   Work work;
   work.operation = Operation::wait;
   work.message = work_of(result).message;
+  if (const Operation sent = work_of(collective_of(result)).operation; is_collective(sent))
+    work.awaited = sent;
   add(work.operation, stream, number_of(work), action, {.group = bucket});
   depend(result);
 }

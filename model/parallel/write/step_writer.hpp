@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -35,6 +36,7 @@ enum class StepStream : std::uint8_t {
   scatter,
   replicate,
 };
+std::string_view name_of(StepStream stream);
 
 /// Writes a step as a job: what all ranks do, in the order in which hosts issue it. Ranks that do
 /// not do all of it have programs of their own, in which it is left out.

@@ -1,5 +1,9 @@
 #include "scenarios/reader/cluster/launch_reader.hpp"
 
+#include <tuple>
+
+#include <fmt/format.h>
+
 namespace ddpsim {
 namespace {
 
@@ -14,7 +18,7 @@ Value<Duration> launch_time() {
   return value;
 }
 
-/// The five times of a T that has them as Launch does; `defaults` are those of a scenario, or none.
+/// The times of a T that has them as Launch does; `defaults` are those of a scenario, or none.
 template <typename T>
 Map<T> make_launch_map(std::string name, bool defaults) {
   const auto about = [&](std::string meaning, const char* by_default, const char* example) {
@@ -34,6 +38,13 @@ Map<T> make_launch_map(std::string name, bool defaults) {
                 "0 us", "1 ms"))
       .key("wait", launch_time(), &T::wait,
            about("To go on after a wait for a collective, on a CPU.", "0 us", "80 us"));
+  for (const auto& [key, field, of] :
+       {std::tuple("wait_all_gather", &T::wait_all_gather, "an all-gather"),
+        std::tuple("wait_reduce_scatter", &T::wait_reduce_scatter, "a reduce-scatter")})
+    map.key(key, launch_time(), field,
+            {.meaning = fmt::format("`wait` where {} is waited for.", of),
+             .unset = "`wait`",
+             .example = "40 us"});
   return map;
 }
 
@@ -50,6 +61,8 @@ void LaunchChange::apply(Launch& launch) const {
   launch.hook = hook.value_or(launch.hook);
   launch.handover = handover.value_or(launch.handover);
   launch.wait = wait.value_or(launch.wait);
+  if (wait_all_gather) launch.wait_all_gather = wait_all_gather;
+  if (wait_reduce_scatter) launch.wait_reduce_scatter = wait_reduce_scatter;
 }
 
 Value<LaunchChange> launch_value() {

@@ -17,6 +17,7 @@ inline constexpr Launch default_launch{std::chrono::microseconds{6}, std::chrono
 /// What a scenario says of `launch:`. What it leaves out stays as it is.
 struct LaunchChange {
   std::optional<Duration> kernel, collective, hook, handover, wait;
+  std::optional<Duration> wait_all_gather, wait_reduce_scatter;
   bool synchronous = false;  ///< `sync`
 
   void apply(Launch& launch) const;

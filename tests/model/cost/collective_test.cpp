@@ -268,6 +268,25 @@ TEST_CASE("a reduce-scatter on a ring has half of an all-reduce's steps and byte
   CHECK(cost.transfer == 750us);
 }
 
+TEST_CASE("on CPUs a reduce-scatter is an all-reduce, as in PyTorch's Gloo",
+          "[model][collective]") {
+  // Of four ranks: six steps of 5 us, and 2 x 3/4 of 100 MB at 100 GB/s.
+  CalibratedCluster cluster = ring(4, 5us, gigabytes_per_second(100));
+  cluster.device.synchronous = true;
+  CHECK(CollectiveLaw(cluster).of(Operation::reduce_scatter, {100'000'000}).time() ==
+        30us + 1500us);
+  // An all-gather goes around once.
+  CHECK(CollectiveLaw(cluster).of(Operation::all_gather, {25'000'000}).time() == 15us + 750us);
+  // Ranks of ddpsim's own reduce-scatter by half a ring; torch's profile is of Gloo's.
+  cluster.calibration.emplace();
+  cluster.calibration->ranks = 4;
+  cluster.calibration->all_reduce = {{{100'000'000}, {2ms, 2ms, 2ms, 5, 0}}};
+  cluster.calibration->backend = "gloo";
+  CHECK(CollectiveLaw(cluster).of(Operation::reduce_scatter, {100'000'000}).time() == 1ms);
+  cluster.calibration->backend = "torch gloo";
+  CHECK(CollectiveLaw(cluster).of(Operation::reduce_scatter, {100'000'000}).time() == 2ms);
+}
+
 TEST_CASE("an all-to-all sends what a reduce-scatter does, a message all of its bytes in one step",
           "[model][collective]") {
   const CollectiveLaw law(ring(4, 5us, gigabytes_per_second(100)));

@@ -413,6 +413,27 @@ TEST_CASE("a collective across nodes has its share of their NICs", "[model][cost
   CHECK(time(2, 2) == time(2, 1));
 }
 
+TEST_CASE("a wait for a gather or a reduce-scatter costs what it was measured to",
+          "[model][cost_model]") {
+  Cluster cluster = two_ranks(true);
+  cluster.launch.wait = 50us;
+  const auto cost = [&](Operation awaited) {
+    FlatStep schedule;
+    schedule.works.resize(1);
+    schedule.works.front().operation = Operation::wait;
+    schedule.works.front().awaited = awaited;
+    return price(CostModel(cluster), schedule).works.front().host;
+  };
+  CHECK(cost(Operation::all_gather) == 50us);
+  cluster.launch.wait_all_gather = 20us;
+  CHECK(cost(Operation::all_gather) == 20us);
+  CHECK(cost(Operation::reduce_scatter) == 50us);
+  cluster.launch.wait_reduce_scatter = 0us;
+  CHECK(cost(Operation::reduce_scatter) == 0us);
+  for (const Operation other : {Operation::all_reduce, Operation::broadcast, Operation::all_to_all})
+    CHECK(cost(other) == 50us);
+}
+
 TEST_CASE("the host pays for hooks, graph walks and, on a synchronous device, waits",
           "[model][cost_model]") {
   const auto cost = [](Work work, bool synchronous) {

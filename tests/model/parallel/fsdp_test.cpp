@@ -492,6 +492,25 @@ TEST_CASE("a rank holds a part of everything, and whole units for a while", "[mo
   CHECK(held().most[Holds::parameter] == part + 4 * unit);
 }
 
+TEST_CASE("F63: gathers and parts of gradients have pools of their own", "[model][fsdp]") {
+  // Four units of 4 MiB on eight ranks. Of kernels: 2 MiB of parts, 4 of state, and at the end of a
+  // unit's backward pass the whole unit, its gradient and the input of the reduce-scatter before it:
+  // 18 MiB. Two units are gathered at a time, 8 MiB. Parts of gradients, 2 MiB in the end, are of
+  // the stream of reduce-scatters. At one time there are at most 18 MiB, one gathered unit, and the
+  // parts of the two units behind, in the backward pass of the second.
+  const Workload workload =
+      timed::chain(4, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, 4 * MiB);
+  const StepWorks works(workload, timed::eight_gpus(), Optimizer::adamw_fused);
+  Training training;
+  training.strategy = Strategy::fsdp;
+  training.units = {{0}, {1}, {2}, {3}};
+  training.reshard_after_forward = true;
+  const StepMemory memory =
+      step_memory(workload, Optimizer::adamw_fused, training, build_job(works, training));
+  CHECK(memory.peak == (18 + 4 + 1) * MiB);
+  CHECK(memory.reserved == (18 + 8 + 2) * MiB);
+}
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -687,6 +706,10 @@ TEST_CASE("under mixed precision parts are as large as before, and whole units h
   CHECK(memory.most[Holds::scattered] == mixed.unit);
   CHECK(memory.most[Holds::gradient] >= parts);
   CHECK(memory.most[Holds::gradient] <= parts + half);
+  // What reduce-scatters give is the parts of gradients. Of kernels: parts, state, half a unit and
+  // its gradient in bf16, and a packed unit in fp32: 14 MiB. Of gathers: two halves, and the cast
+  // part of the second: 4.25 MiB.
+  CHECK(memory.reserved == (14 + 6 + 2) * MiB);
 }
 
 }  // namespace ddpsim

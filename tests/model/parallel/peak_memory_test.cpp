@@ -62,6 +62,20 @@ TEST_CASE("a rank holds parameters, gradients, buckets and optimizer state",
   CHECK(held(Strategy::naive).peak < 5 * p);
 }
 
+TEST_CASE("what replicates takes all memory from the pool of kernels", "[model][ddp][memory]") {
+  const Workload workload = build(perceptron, 1);
+  for (const Strategy strategy : replicating_strategies)
+    for (const CommHookKind hook : {CommHookKind::allreduce, CommHookKind::fp16_compress}) {
+      Training training = trained(strategy);
+      if (strategy == Strategy::bucketed && hook != CommHookKind::allreduce)
+        training.comm_hook.kind = hook;
+      const StepMemory memory = memory_of(workload, Optimizer::adamw_fused, training);
+      CAPTURE(name_of(strategy), static_cast<int>(hook));
+      CHECK(memory.reserved >= memory.peak);
+      CHECK(memory.reserved < memory.peak + program::memory_segment);
+    }
+}
+
 TEST_CASE("gradients as views of buckets are DDP's and change no other strategy's memory",
           "[model][ddp][memory]") {
   WorkloadSize size;

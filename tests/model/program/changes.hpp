@@ -44,12 +44,12 @@ inline void in_fields(ClassCost v, const Visit<ClassCost>& visit) {
   in_each(v, visit, work, host, memory_fraction);
 }
 inline void in_fields(Work v, const Visit<Work>& visit) {
-  auto& [operation, message, gemm, traffic, type, launches, tensors, call, known_time, by_class,
-         caller, aside, beside_hook, optimizer_share, host, hook_calls, payload, group, stride,
-         communicator, handed_over] = v;
-  in_each(v, visit, operation, message, gemm, traffic, type, launches, tensors, call, known_time,
-          by_class, caller, aside, beside_hook, optimizer_share, host, hook_calls, payload, group,
-          stride, communicator, handed_over);
+  auto& [operation, message, awaited, gemm, traffic, type, launches, tensors, call, known_time,
+         by_class, caller, aside, beside_hook, optimizer_share, host, hook_calls, payload, group,
+         stride, communicator, handed_over] = v;
+  in_each(v, visit, operation, message, awaited, gemm, traffic, type, launches, tensors, call,
+          known_time, by_class, caller, aside, beside_hook, optimizer_share, host, hook_calls,
+          payload, group, stride, communicator, handed_over);
 }
 inline void in_fields(program::Wait, const Visit<program::Wait>&) {}
 inline void in_fields(program::Meet, const Visit<program::Meet>&) {}

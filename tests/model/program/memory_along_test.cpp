@@ -76,4 +76,29 @@ TEST_CASE("of two equal peaks the first counts, and what comes before it goes ad
   CHECK(memory.peak().before == 3);
 }
 
+TEST_CASE("what is reserved is each pool's own peak, in whole segments of 2 MiB",
+          "[model][program][memory]") {
+  // The kernels' pool: a weight of 3 MiB throughout, and x of 4 MiB that goes before y of 6 MiB
+  // comes: 9 MiB at most, so 10. The other pool's z of 5 MiB is there before, so 6; both together
+  // are never more than 12 MiB at a time.
+  constexpr std::int64_t mib = (1 << 20) / 4;  // elements
+  WrittenMemory memory;
+  memory.job.job.streams.push_back({.name = "copy in"});
+  memory.job.buffer("w", 3 * mib, Holds::parameter, Life::job);
+  const BufferId x = memory.job.buffer("x", 4 * mib, Holds::working, Life::held),
+                 y = memory.job.buffer("y", 6 * mib, Holds::working, Life::held),
+                 z = memory.job.buffer("z", 5 * mib, Holds::gathered, Life::held);
+  memory.job.comes(z, 2);
+  memory.job.comes(x, 1);
+  memory.computes();
+  memory.job.goes(z, 2);
+  memory.job.goes(x, 1);
+  memory.job.comes(y, 1);
+  memory.computes();
+  const MemoryAlong along = memory_along(memory.job.job, memory.job.job.programs[0]);
+  CHECK(along.first_pool == 1);
+  CHECK(peak_of(along).sum() == Bytes{12 << 20});
+  CHECK(reserved_for(along) == Bytes{16 << 20});
+}
+
 }  // namespace ddpsim::program

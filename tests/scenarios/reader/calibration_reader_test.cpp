@@ -140,6 +140,21 @@ TEST_CASE("a calibration has what its file says", "[scenarios][calibration_reade
   CHECK(calibration.interference == interference);
 }
 
+TEST_CASE("waits for gathers and reduce-scatters have keys of their own",
+          "[scenarios][calibration_reader]") {
+  const Scratch scratch;
+  const std::string rest =
+      "format: ddpsim.calibration/1\nend: ddpsim.calibration/1\nranks: 2\nsynchronous: true\n";
+  const Calibration some = read(
+      scratch, rest + "launch: {wait: 80 us, wait_all_gather: 30 us, wait_reduce_scatter: 0 us}\n");
+  CHECK(some.launch.wait == 80us);
+  CHECK(some.launch.wait_all_gather == 30us);
+  CHECK(some.launch.wait_reduce_scatter == 0us);
+  const Launch plain = read(scratch, rest + "launch: {wait: 80 us}\n").launch;
+  CHECK(!plain.wait_all_gather);
+  CHECK(!plain.wait_reduce_scatter);
+}
+
 TEST_CASE("all but format, ranks, synchronous and end may be missing",
           "[scenarios][calibration_reader]") {
   const Scratch scratch;

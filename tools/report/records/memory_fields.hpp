@@ -16,6 +16,10 @@ inline constexpr Field peak_memory_bytes =
                 "optimizer's state are not known, without them.",
                 Better::low);
 inline constexpr Field peak_bytes = peak_memory_bytes.named("peak_bytes");
+inline constexpr Field reserved_bytes =
+    bytes_field("reserved_bytes", "reserved",
+                "The least that PyTorch's allocator reserves of the device for that rank: it keeps "
+                "a pool for each stream, and each pool has a peak of its own; nothing on a CPU.");
 inline constexpr Field peak_at =
     text_field("at", "peak at",
                "In which part of the step the peak is: forward, backward, reduction (gradients "
@@ -76,7 +80,8 @@ inline constexpr Field memory_at_peak =
                  "gradients are made, so that all parts above add up to more.");
 
 inline constexpr std::array of_memory{&memory,          &peak_memory_bytes, &peak_bytes,
-                                      &peak_at,         &peak_at_layer,     &peak_at_ms,
+                                      &reserved_bytes,  &peak_at,           &peak_at_layer,
+                                      &peak_at_ms,
                                       &device_bytes,    &parameters_bytes,  &module_buffers_bytes,
                                       &frozen_bytes,    &inputs_bytes,      &workspaces_bytes,
                                       &gradients_bytes, &buckets_bytes,     &optimizer_bytes,

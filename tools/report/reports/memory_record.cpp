@@ -86,14 +86,30 @@ std::string parts_text(const StepMemory& memory) {
   return text + " GiB";
 }
 
+/// Of a CPU's memory PyTorch keeps no pools.
+bool has_pools(const Scenario& scenario) {
+  return !scenario.cluster.device.synchronous;
+}
+
+/// ", 74.1 reserved"; "" where one pool holds everything.
+std::string reserved_text(const Scenario& scenario, const StepMemory& memory) {
+  constexpr double least_share = 0.005;
+  const Bytes beyond = memory.reserved - memory.peak;
+  const bool shows = has_pools(scenario) && beyond > program::memory_segment &&
+                     static_cast<double>(beyond.count) >
+                         least_share * static_cast<double>(memory.peak.count);
+  return shows ? fmt::format(", {:.3g} reserved", in_gib(memory.reserved)) : "";
+}
+
 /// `name`: whose it is, and a comma.
 std::string memory_line(const Scenario& scenario, const std::string& name,
                         const StepMemory& memory) {
   const Bytes device = scenario.cluster.device.memory;
-  return fmt::format("memory per rank: {}{:.3g} GiB{} ({}{}): {}",
+  return fmt::format("memory per rank: {}{:.3g} GiB{}{} ({}{}): {}",
                      memory.is_whole() ? "" : "more than ", in_gib(memory.peak),
-                     device > Bytes{} ? fmt::format(" of {:.3g}", in_gib(device)) : "", name,
-                     moment_text(scenario, memory), parts_text(memory));
+                     device > Bytes{} ? fmt::format(" of {:.3g}", in_gib(device)) : "",
+                     reserved_text(scenario, memory), name, moment_text(scenario, memory),
+                     parts_text(memory));
 }
 
 }  // namespace
@@ -118,6 +134,8 @@ Record memory_record(const Scenario& scenario, const Step& step, const StepMemor
   Record record, at_peak;
   for (const auto& [field, size] : parts_of(memory.at_peak)) at_peak.add(*field, size.count);
   record.add(fields::peak_bytes, memory.peak.count)
+      .add(fields::reserved_bytes,
+           has_pools(scenario) ? FieldValue(memory.reserved.count) : FieldValue())
       .add(fields::peak_at, name_of(memory.at))
       .add(fields::peak_at_layer,
            memory.layer == nobody ? FieldValue() : scenario.workload.layers[at(memory.layer)].name)
@@ -170,6 +188,23 @@ std::vector<std::string> memory_warnings(const Comparison& run) {
     if (!warning.empty()) warnings.push_back(std::move(warning));
   }
   return warnings;
+}
+
+std::vector<std::string> reserved_notes(const Comparison& run) {
+  std::vector<std::string> notes;
+  const Bytes device = run.scenario.cluster.device.memory;
+  for (std::size_t s = 0; s < run.compared.size(); ++s) {
+    const StepMemory& memory = run.memories[s];
+    if (device <= Bytes{} || !has_pools(run.scenario) || !fits(memory.peak, device) ||
+        memory.reserved + context_memory <= device)
+      continue;
+    notes.push_back(fmt::format(
+        "{}: {} fits, but PyTorch's allocator would reserve {:.3g} GiB, and {} has {:.3g}: each "
+        "time that its pools are full it waits for the device and gives free memory back",
+        run.scenario.name, strategy_label(run.compared[s].training), in_gib(memory.reserved),
+        shown_name(run.scenario.cluster.device.name, "device"), in_gib(device)));
+  }
+  return notes;
 }
 
 }  // namespace ddpsim

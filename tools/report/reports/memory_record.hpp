@@ -28,5 +28,7 @@ std::string memory_text(const Scenario& scenario, const std::vector<Result>& res
 std::string memory_warning(const Scenario& scenario, const std::string& name, Bytes peak);
 /// A line for each step that takes more than the device has.
 std::vector<std::string> memory_warnings(const Comparison& run);
+/// A line for each step that fits, and of which PyTorch's allocator would reserve more than that.
+std::vector<std::string> reserved_notes(const Comparison& run);
 
 }  // namespace ddpsim

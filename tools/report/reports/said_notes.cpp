@@ -89,6 +89,7 @@ std::vector<std::string> run_notes(const Comparison& run, const std::string& fil
   add_each_once(notes,
                 far_row_notes(run.scenario, run.priced, run.knowledge, run.scenario.compare));
   add_each_once(notes, run_warnings(run));
+  add_each_once(notes, reserved_notes(run));
   add_each_once(notes, long_run_notes(run));
   add_each_once(notes, buffer_notes(run));
   add_each_once(notes, sharing_notes(run));
