@@ -21,12 +21,16 @@ void bind_gradient(const Workload& workload, std::int32_t index,
   bindings[at(parameter.ready_after)].fills.push_back(index);
 }
 
+/// `own`: the kernels of its module, if they are known.
 void bind_weight(const Workload& workload, std::int32_t index, const std::vector<Kernel>& kernels,
+                 const std::optional<KernelRange>& own,
                  const std::vector<GradientBinding>* gradients,
                  std::vector<std::int32_t>& weights) {
   const std::int64_t elements = workload.parameters[at(index)].elements();
   bool is_read_again = false;  // by a checkpoint's forward kernel
-  for (std::size_t k = 0; k < kernels.size(); ++k) {
+  const std::size_t begin = own ? at(own->first) : 0;
+  const std::size_t end = own ? at(own->last) + 1 : kernels.size();
+  for (std::size_t k = begin; k < end; ++k) {
     const auto& gemm = kernels[k].gemm;
     if (!gemm || gemm->batch != 1 || gemm->k * gemm->n != elements) continue;
     if (weights[k] != nobody || (gradients != nullptr && (*gradients)[k].result != nobody))
@@ -59,8 +63,10 @@ std::vector<WeightBindings> bind_weights(
   for (std::int32_t p = 0; p < static_cast<std::int32_t>(workload.parameters.size()); ++p) {
     const auto number = at(workload.parameters[at(p)].layer);
     const Layer& layer = workload.layers[number];
-    bind_weight(workload, p, layer.forward, nullptr, weights[number].forward);
-    bind_weight(workload, p, layer.backward, &gradients[number], weights[number].backward);
+    const Parameter& parameter = workload.parameters[at(p)];
+    bind_weight(workload, p, layer.forward, parameter.forward, nullptr, weights[number].forward);
+    bind_weight(workload, p, layer.backward, parameter.backward, &gradients[number],
+                weights[number].backward);
   }
   return weights;
 }

@@ -158,7 +158,10 @@ std::vector<Sharding> combinations(const Scenario& scenario) {
             made.training = base;
             made.training.units = wrapping.units;
             // What single units are told is of the scenario's own units.
-            if (wrapping.units != base.units) made.training.unit_settings.clear();
+            if (wrapping.units != base.units) {
+              made.training.unit_modules.clear();
+              made.training.unit_settings.clear();
+            }
             made.training.replicate = replicate;
             made.training.reshard_after_forward = reshard;
             made.training.reduce_scatter_max_input_buffers = inputs;
