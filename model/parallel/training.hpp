@@ -201,6 +201,8 @@ struct FsdpSettings {
   /// Parameters of each call of fully_shard but the root's, in the order of the modules. None: the
   /// blocks (policy/fsdp_units.hpp).
   std::vector<std::vector<std::int32_t>> units;
+  /// [unit] Modules of the call. Empty: not known, and a unit's passes are those of its parameters.
+  std::vector<std::vector<std::string>> unit_modules;
   /// [unit] Of some; empty: no unit has settings of its own.
   std::vector<UnitSettings> unit_settings;
   /// none: that of all units but the root's.

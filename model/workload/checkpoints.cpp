@@ -23,7 +23,8 @@ ModuleMemory of_one_module(const std::vector<ModuleMemory>& modules, Bytes input
   return one;
 }
 
-/// The backward pass of the last layer begins with those kernels of its forward pass.
+/// The backward pass of the last layer begins with those kernels of its forward pass, which take
+/// its parameters, too.
 void run_again(Workload& workload, std::vector<Kernel> kernels) {
   Layer& layer = workload.layers.back();
   const auto number = static_cast<int>(workload.layers.size()) - 1;
@@ -35,7 +36,10 @@ void run_again(Workload& workload, std::vector<Kernel> kernels) {
   std::move(layer.backward.begin(), layer.backward.end(), std::back_inserter(kernels));
   layer.backward = std::move(kernels);
   for (Parameter& parameter : workload.parameters)
-    if (parameter.layer == number) parameter.ready_after += again;
+    if (parameter.layer == number) {
+      parameter.ready_after += again;
+      if (parameter.backward) parameter.backward = {0, parameter.backward->last + again};
+    }
 }
 
 bool is_attention(const Kernel& kernel) {

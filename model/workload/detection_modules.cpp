@@ -28,6 +28,8 @@ Module over_levels(const PictureModules& x, const std::vector<std::vector<Module
       std::vector<Parameter> trained = module->parameters;
       for (Parameter& parameter : trained) {
         parameter.ready_after += first;
+        parameter.forward.reset();  // it runs at all levels
+        parameter.backward.reset();
         if (!adds) continue;
         all.backward.push_back(x.maker().eager(
             parameter.name + ".accumulate", {{parameter.elements(), {again(3)}}}, Pass::backward));

@@ -21,6 +21,17 @@ std::size_t first_trained_layer(const Workload& workload, const std::vector<bool
   return first;
 }
 
+/// Where kernels of a backward pass are once some are gone; none: none of them is left.
+std::optional<KernelRange> left_of(const std::optional<KernelRange>& range,
+                                   const std::vector<bool>& gone) {
+  if (!range) return std::nullopt;
+  const auto left_before = [&](int kernel) {
+    return static_cast<int>(std::count(gone.begin(), gone.begin() + kernel, false));
+  };
+  const KernelRange left{left_before(range->first), left_before(range->last + 1) - 1};
+  return left.first <= left.last ? std::optional(left) : std::nullopt;
+}
+
 /// [old kernel of a backward pass] its place once some are gone; of one that is gone the place of
 /// the last one before it.
 std::vector<int> remove(std::vector<Kernel>& kernels, const std::vector<bool>& gone) {
@@ -50,16 +61,17 @@ Workload freeze(Workload workload, const std::vector<bool>& which) {
   const std::size_t first = first_trained_layer(workload, which);
   const auto bindings = bind_gradients(workload);
   std::vector<std::vector<int>> places(workload.layers.size());
+  std::vector<std::vector<bool>> gone(workload.layers.size());
   for (std::size_t l = 0; l < workload.layers.size(); ++l) {
     Layer& layer = workload.layers[l];
     if (l < first) {
+      gone[l].resize(layer.backward.size(), true);
       run_forward_alone(layer);
       continue;
     }
-    std::vector<bool> gone;
     for (const GradientBinding& each : bindings[l])
-      gone.push_back(each.result != nobody && which[at(each.result)]);
-    places[l] = remove(layer.backward, gone);
+      gone[l].push_back(each.result != nobody && which[at(each.result)]);
+    places[l] = remove(layer.backward, gone[l]);
     for (ModuleMemory& memory : layer.memory)
       if (!places[l].empty())
         memory.first_backward =
@@ -68,10 +80,12 @@ Workload freeze(Workload workload, const std::vector<bool>& which) {
   std::vector<Parameter> trained;
   for (std::size_t p = 0; p < workload.parameters.size(); ++p) {
     Parameter& parameter = workload.parameters[p];
+    parameter.backward = left_of(parameter.backward, gone[at(parameter.layer)]);
     if (which[p]) {
       workload.frozen += parameter.size();
-      workload.frozen_parameters.push_back(
-          {parameter.name, parameter.shape, parameter.dtype, parameter.layer});
+      workload.frozen_parameters.push_back({parameter.name, parameter.shape, parameter.dtype,
+                                            parameter.layer, parameter.forward,
+                                            parameter.backward});
       continue;
     }
     if (!parameter.unused)

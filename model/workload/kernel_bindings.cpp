@@ -21,9 +21,13 @@ void bind_gradient(const Workload& workload, std::int32_t index,
   bindings[at(parameter.ready_after)].fills.push_back(index);
 }
 
-/// Does the kernel multiply with a matrix of so many elements?
-bool multiplies(const Kernel& kernel, std::int64_t elements) {
-  return kernel.gemm && kernel.gemm->batch == 1 && kernel.gemm->k * kernel.gemm->n == elements;
+/// May the kernel multiply with a matrix of so many elements, which is of a module that runs the
+/// kernels of `own`, if they are known?
+bool may_read(const std::vector<Kernel>& kernels, std::size_t k, std::int64_t elements,
+              const std::optional<KernelRange>& own) {
+  const auto& gemm = kernels[k].gemm;
+  if (!gemm || gemm->batch != 1 || gemm->k * gemm->n != elements) return false;
+  return !own || (at(own->first) <= k && k <= at(own->last));
 }
 
 /// The parameters of each layer in the order in which backward writes their gradients, and behind
@@ -51,10 +55,11 @@ void bind_forward(const Workload& workload, const std::vector<Written>& written,
                   const std::vector<Kernel>& kernels, bool recomputed,
                   std::vector<std::int32_t>& weights) {
   for (std::size_t i = written.size(); i-- > 0;) {
-    const std::int64_t elements = workload.parameters[at(written[i].parameter)].elements();
+    const Parameter& parameter = workload.parameters[at(written[i].parameter)];
+    const auto& own = recomputed ? parameter.backward : parameter.forward;
     for (std::size_t k = 0; k < kernels.size(); ++k) {
       if ((kernels[k].recomputed == 1) != recomputed || weights[k] != nobody ||
-          !multiplies(kernels[k], elements))
+          !may_read(kernels, k, parameter.elements(), own))
         continue;
       weights[k] = written[i].parameter;
       break;
@@ -69,10 +74,11 @@ void bind_backward(const Workload& workload, const std::vector<Written>& written
                    const std::vector<GradientBinding>& gradients,
                    std::vector<std::int32_t>& weights) {
   for (const Written& each : written) {
-    const std::int64_t elements = workload.parameters[at(each.parameter)].elements();
+    const Parameter& parameter = workload.parameters[at(each.parameter)];
     const auto fits = [&](std::int32_t k) {
       return kernels[at(k)].recomputed != 1 && weights[at(k)] == nobody &&
-             gradients[at(k)].result == nobody && multiplies(kernels[at(k)], elements);
+             gradients[at(k)].result == nobody &&
+             may_read(kernels, at(k), parameter.elements(), parameter.backward);
     };
     std::int32_t found = each.kernel;
     while (found >= 0 && !fits(found)) --found;

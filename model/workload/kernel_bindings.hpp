@@ -24,7 +24,8 @@ struct WeightBindings {
   std::vector<std::int32_t> forward, backward;
 };
 
-/// [layer], found from shapes. A kernel that writes a gradient, by `gradients`, reads no parameter,
+/// [layer], found from shapes among the kernels of a parameter's module, or all of its layer where
+/// these are not known. A kernel that writes a gradient, by `gradients`, reads no parameter,
 /// which changes from step to step.
 std::vector<WeightBindings> bind_weights(
     const Workload& workload, const std::vector<std::vector<GradientBinding>>& gradients);

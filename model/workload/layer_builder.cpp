@@ -207,12 +207,20 @@ Module ModuleMaker::linear(LinearKind kind, std::int64_t rows, std::int64_t in,
         eager(projections.front().name + ".accumulate", accumulate, Pass::backward));
 
   int ready_after = kernels_each * static_cast<int>(projections.size()) - 1;
+  KernelRange forward{0, casts() ? 1 : 0};
   for (const auto& [name, out] : projections) {
-    const bool in_first = kind == LinearKind::conv1d;
-    module.parameters.push_back(
-        parameter(name + ".weight", {in_first ? in : out, in_first ? out : in}, ready_after));
-    if (biased) module.parameters.push_back(parameter(name + ".bias", {out}, ready_after));
+    const bool in_first = kind == LinearKind::conv1d, is_first = forward.first == 0;
+    const auto add = [&](const std::string& suffix, std::vector<std::int64_t> shape) {
+      Parameter& made =
+          module.parameters.emplace_back(parameter(name + suffix, std::move(shape), ready_after));
+      made.forward = forward;
+      made.backward = {ready_after - kernels_each + 1, ready_after};
+      if (is_first) made.backward->last = static_cast<int>(module.backward.size()) - 1;
+    };
+    add(".weight", {in_first ? in : out, in_first ? out : in});
+    if (biased) add(".bias", {out});
     ready_after -= kernels_each;
+    forward = {forward.last + 1, 2 * forward.last + 1 - forward.first};
   }
 
   if (operand == Operand::stored && casts())
@@ -270,6 +278,15 @@ int gradients_complete(const Module& module, int kernel) {
                     [&](const Parameter& parameter) { return parameter.ready_after == kernel; }));
 }
 
+/// Kernels of a module, which are at those places in a pass of its layer.
+std::optional<KernelRange> placed(const std::optional<KernelRange>& own,
+                                  const std::vector<int>& places) {
+  if (places.empty()) return std::nullopt;
+  if (!own) return KernelRange{places.front(), places.back()};
+  return KernelRange{places.at(static_cast<std::size_t>(own->first)),
+                     places.at(static_cast<std::size_t>(own->last))};
+}
+
 /// Where the module of a parameter ("attn.q_proj" of "attn.q_proj.weight") stands in
 /// `registration`.
 auto registered(const std::string& parameter, const std::vector<std::string_view>& registration) {
@@ -312,6 +329,7 @@ void append_layer(Workload& workload, const std::string& name, const std::string
                   const std::vector<std::string_view>& registration) {
   std::vector<ModuleMemory> memory = memory_of(modules);
   LayerPass forward;
+  std::vector<std::vector<int>> forward_places(modules.size());  // [module][kernel] in the pass
   Duration waiting{};
   for (std::size_t m = 0; m < modules.size(); ++m) {
     const Module& module = modules[m];
@@ -320,6 +338,7 @@ void append_layer(Workload& workload, const std::string& name, const std::string
     memory[m].first_forward = forward.next();
     for (std::size_t k = 0; k < module.forward.size(); ++k) {
       const int place = forward.run(module.forward[k], false, std::exchange(waiting, {}));
+      forward_places[m].push_back(place);
       if (k == 0) memory[m].first_forward = place;
     }
   }
@@ -327,19 +346,21 @@ void append_layer(Workload& workload, const std::string& name, const std::string
   LayerPass backward;
   std::vector<Parameter> parameters;
   for (auto module = modules.rbegin(); module != modules.rend(); ++module) {
+    const auto number = static_cast<std::size_t>(modules.rend() - module) - 1;
     std::vector<int> place;  // of the module's kernels in the layer's pass
     const int next = backward.next();
     for (const Kernel& kernel : module->backward) {
       const int completed = gradients_complete(*module, static_cast<int>(place.size()));
       place.push_back(backward.run(kernel, completed > 0, completed * accumulate_time));
     }
-    memory[static_cast<std::size_t>(modules.rend() - module) - 1].first_backward =
-        place.empty() ? next : place.front();
+    memory[number].first_backward = place.empty() ? next : place.front();
     if (module->statistics > 0) add_statistics(workload, module->statistics);
     std::vector<Parameter> trained = module->parameters;
     for (Parameter& parameter : trained) {
       parameter.layer = static_cast<int>(workload.layers.size());
       parameter.ready_after = place.at(static_cast<std::size_t>(parameter.ready_after));
+      parameter.forward = placed(parameter.forward, forward_places[number]);
+      parameter.backward = placed(parameter.backward, place);
     }
     parameters.insert(parameters.begin(), trained.begin(), trained.end());
   }

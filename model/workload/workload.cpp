@@ -130,6 +130,20 @@ std::vector<int> arrival_order(const Workload& workload) {
   return unused_last(std::move(order));
 }
 
+namespace {
+
+/// Of a parameter, trained or not, that is of a layer of the workload.
+template <class AnyParameter>
+bool ranges_are_in(const Layer& layer, const AnyParameter& parameter) {
+  const auto is_in = [](const std::optional<KernelRange>& range, const std::vector<Kernel>& pass) {
+    return !range || (range->first >= 0 && range->first <= range->last &&
+                      static_cast<std::size_t>(range->last) < pass.size());
+  };
+  return is_in(parameter.forward, layer.forward) && is_in(parameter.backward, layer.backward);
+}
+
+}  // namespace
+
 void check(const Workload& workload) {
   const auto fail = [&](const std::string& what) {
     throw std::invalid_argument(fmt::format("workload {}: {}", workload.name, what));
@@ -173,7 +187,17 @@ void check(const Workload& workload) {
     if (parameter.layer < 0 || layer >= workload.layers.size() || parameter.ready_after < 0 ||
         static_cast<std::size_t>(parameter.ready_after) >= workload.layers[layer].backward.size())
       fail(fmt::format("parameter {} waits for a kernel that does not exist", parameter.name));
+    if (!ranges_are_in(workload.layers[layer], parameter) ||
+        (parameter.backward && parameter.ready_after > parameter.backward->last))
+      fail(
+          fmt::format("the module of parameter {} runs kernels that do not exist, or none when "
+                      "its gradient is complete",
+                      parameter.name));
   }
+  for (const FrozenParameter& frozen : workload.frozen_parameters)
+    if (frozen.layer < 0 || static_cast<std::size_t>(frozen.layer) >= workload.layers.size() ||
+        !ranges_are_in(workload.layers[static_cast<std::size_t>(frozen.layer)], frozen))
+      fail(fmt::format("frozen parameter {} is of kernels that do not exist", frozen.name));
   if (std::all_of(workload.parameters.begin(), workload.parameters.end(),
                   [](const Parameter& each) { return each.unused; }))
     fail("no parameter is used");

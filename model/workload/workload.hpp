@@ -49,6 +49,13 @@ struct Kernel {
 /// Does the kernel reduce rows of its input and go over them again, as far as its parts are known?
 bool reduces_rows(const Kernel& kernel);
 
+/// Kernels of a pass, one behind the other; the last one is among them.
+struct KernelRange {
+  int first = 0, last = 0;
+
+  bool operator==(const KernelRange&) const = default;
+};
+
 /// A tensor that is trained; its gradient has the same shape and type.
 struct Parameter {
   std::string name;  ///< as PyTorch's named_parameters() spells it
@@ -63,6 +70,8 @@ struct Parameter {
   /// (seen on the wire with torch 1.13); 0: all of the table's.
   std::int64_t sparse_rows = 0;
   bool unused = false;  ///< no gradient reaches it in this step (nor on any other rank)
+  /// The kernels of that layer's passes that its module runs; none: not known.
+  std::optional<KernelRange> forward{}, backward{};
 
   std::int64_t elements() const;
   Bytes size() const;
@@ -76,6 +85,7 @@ struct FrozenParameter {
   std::vector<std::int64_t> shape;
   DType dtype = DType::fp32;
   int layer = 0;  ///< index into Workload::layers: whose passes take it
+  std::optional<KernelRange> forward{}, backward{};  ///< as of a parameter that is trained
 
   Bytes size() const;
 };
@@ -183,7 +193,8 @@ bool has_memory(const Workload& workload);
 std::vector<int> arrival_order(const Workload& workload);
 
 /// Throws std::invalid_argument, naming the parameter or kernel, if an index points nowhere, a
-/// shape or a size is not positive, a name repeats, or `arrival` is not a permutation.
+/// shape or a size is not positive, a name repeats, a range of kernels leaves its pass, or `arrival`
+/// is not a permutation.
 void check(const Workload& workload);
 
 }  // namespace ddpsim

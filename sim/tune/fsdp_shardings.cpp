@@ -144,6 +144,7 @@ std::vector<Sharding> fsdp_shardings(const Scenario& scenario) {
             made.training = base;
             made.training.units = wrapping.units;
             made.training.unit_settings = wrapping.settings;
+            if (wrapping.units != base.units) made.training.unit_modules.clear();
             made.training.replicate = replicate;
             made.training.reshard_after_forward = reshard;
             made.training.reduce_scatter_max_input_buffers = inputs;

@@ -89,6 +89,47 @@ def test_a_gradient_is_complete_after_the_kernels_of_its_node():
     assert described_order(workload) == ['2.bias', '2.weight', '0.bias', '0.weight']
 
 
+class Inner(nn.Module):
+    """A parameter beside a module, and one that another module uses in its place."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale, self.linear = nn.Parameter(torch.ones(8)), nn.Linear(8, 8)
+        self.lent = nn.Linear(8, 8, bias=False)
+
+    def forward(self, x):
+        return torch.tanh(self.linear(x * self.scale)) @ self.lent.weight
+
+
+def test_a_parameter_is_of_the_kernels_that_its_module_runs():
+    model = nn.Sequential(nn.Linear(8, 8), Inner(), nn.Linear(8, 4).requires_grad_(False))
+    workload = describe(model, (torch.randn(2, 8), torch.randint(4, (2,))), nn.CrossEntropyLoss())
+    layer = workload.layers[1]
+    assert [k.op for k in layer.forward] == ['aten.mul', 'aten.addmm', 'aten.tanh', 'aten.mm']
+    ran = {p.name: (p.layer, p.forward, p.backward) for p in workload.parameters}
+    last = len(layer.backward) - 1
+    # Backward: two products; tanh; of the linear layer two products and a sum; of `scale` two
+    # products by elements and a sum.
+    assert [k.op for k in layer.backward[:6]] == [
+        'aten.mm', 'aten.mm', 'aten.tanh_backward', 'aten.mm', 'aten.mm', 'aten.sum']
+    for name in ('1.scale', '1.lent.weight'):
+        assert ran[name] == (1, (0, 3), (0, last))
+    assert ran['1.linear.weight'] == ran['1.linear.bias'] == (1, (1, 1), (3, 5))
+    frozen, _ = workload.frozen_parameters
+    assert frozen.name == '2.weight' and frozen.forward == (0, 0)
+    assert ('shape: [8], dtype: fp32, layer: 1, after: 5, forward: [1, 1], backward: [3, 5]}'
+            in workload.text())
+
+
+def test_a_module_that_runs_in_several_layers_says_no_kernels():
+    shared = nn.Linear(8, 8)
+    model = nn.Sequential(nn.Linear(8, 8), shared, nn.Linear(8, 8), shared)
+    workload = describe(model, torch.randn(2, 8), lambda model, batch: model(batch).sum())
+    ran = {p.name: (p.forward, p.backward) for p in workload.parameters}
+    assert ran['1.weight'][1] is None
+    assert None not in ran['0.weight'] + ran['2.weight']
+
+
 class Tied(nn.Module):
     def __init__(self):
         super().__init__()

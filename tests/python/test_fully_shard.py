@@ -1,7 +1,12 @@
 """What strategy fsdp sends is what PyTorch's fully_shard sends: which collectives, of which units,
 of how many bytes, of which type, in which order, and with which casts and divisions."""
+import copy
+import json
+
+import course_model
 import pytest
 from describe_models import torch, value_of
+from torch import nn
 
 import ddpsim
 
@@ -199,6 +204,59 @@ def test_an_embedding_that_is_not_gathered_in_backward(tmp_path):
         check_settings(tmp_path, 'llama3', count, units=units, own=own)
 
 
+def units_inside(model, inner):
+    """Those modules inside of each block that has them, then the block itself."""
+    modules = dict(model.named_modules())
+    return [unit for block in blocks_of(model)
+            for unit in [*(f'{block}.{each}' for each in inner if f'{block}.{each}' in modules),
+                         block]]
+
+
+@pytest.mark.parametrize('reshard', ['auto', True, False, 2])
+@pytest.mark.parametrize('name, inner', [
+    ('odd', ['linear']), ('vit', ['attention', 'mlp']), ('llama3', ['attention', 'mlp']),
+    ('llama3', ['mlp']), ('t5', ['attention', 'cross', 'mlp']), ('adapters', ['down', 'up'])])
+def test_units_inside_blocks_are_gathered_where_their_modules_run(name, inner, reshard, tmp_path):
+    settings = {} if reshard == 'auto' else {'reshard_after_forward': reshard}
+    units = units_inside(made(name)[0], inner)
+    assert len(units) > len(blocks_of(made(name)[0]))
+    for count in (2, 4):
+        check_settings(tmp_path, name, count, units=units, **settings)
+    check_settings(tmp_path, name, 2, units=units, micro_batches=2, no_sync=True, **settings)
+
+
+def test_every_linear_layer_may_be_a_unit(tmp_path):
+    inner = ['attention.q_proj', 'attention.k_proj', 'attention.v_proj', 'attention.o_proj',
+             'mlp.gate_proj', 'mlp.up_proj', 'mlp.down_proj']
+    check_settings(tmp_path, 'llama3', 2, units=units_inside(made('llama3')[0], inner))
+
+
+@pytest.mark.parametrize('reshard', ['auto', True, False])
+def test_units_inside_blocks_of_a_model_of_the_catalogue(reshard, tmp_path):
+    """cs336, whose model is here in PyTorch, too."""
+    torch.manual_seed(1)
+    model = course_model.LanguageModel(100, 16, width=64, layers=3, heads=4, inner=128)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.02)
+    tokens = torch.randint(100, (2, 16))
+    settings = {} if reshard == 'auto' else {'reshard_after_forward': reshard}
+    scenario = tmp_path / 'scenario.yaml'
+    for inner in (['attn', 'ffn'], ['ffn'], ['attn.q_proj', 'attn.k_proj', 'attn.v_proj',
+                                             'attn.output_proj', 'ffn.w1', 'ffn.w2', 'ffn.w3']):
+        units = units_inside(model, inner)
+        scenario.write_text(json.dumps({
+            'workload': {'model': {'family': 'cs336', 'layers': 3, 'd_model': 64, 'd_ff': 128,
+                                   'heads': 4, 'vocabulary': 100}, 'batch': 2, 'sequence': 16},
+            'cluster': {'nodes': 1, 'ranks_per_node': 4, 'device': 'h100-sxm',
+                        'intra_node': 'nvlink4'},
+            'compare': ['fsdp'],
+            'training': {'strategy': 'fsdp', 'units': units, **settings}}))
+        with ranks(4):
+            step = step_of_fully_shard(copy.deepcopy(model), (tokens, tokens), course_model.loss,
+                                       [[each] for each in units], **settings)
+        assert sent_by_ddpsim(str(scenario)) == step.sent
+
+
 @pytest.mark.parametrize('name', ['adapters', 'frozen begin', 'frozen middle', 'unused_parameters'])
 def test_frozen_parameters_are_gathered_and_never_reduced(name, tmp_path):
     for count in (2, 3, 4):
@@ -241,13 +299,16 @@ def most_by_ddpsim(scenario):
     {'reshard_after_forward': True}, {'reshard_after_forward': False}, {},
     {'reshard_after_forward': 2}, {'reduce_scatter_max_input_buffers': 2},
     {'reshard_after_forward': True, 'forward_prefetch': 2, 'backward_prefetch': 2}])
-@pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3', 'hf gpt2', 'hf bert'])
-def test_it_holds_what_fully_shard_holds(name, settings, tmp_path):
+@pytest.mark.parametrize('name, inner', [
+    ('mlp', []), ('odd', []), ('llama3', []), ('hf gpt2', []), ('hf bert', []),
+    ('llama3', ['attention', 'mlp'])])
+def test_it_holds_what_fully_shard_holds(name, inner, settings, tmp_path):
     model, batch, loss = made(name)
-    scenario = predicted(tmp_path, model, batch, loss, 4, **settings)
+    units = units_inside(model, inner)
+    scenario = predicted(tmp_path, model, batch, loss, 4, units=units, **settings)
     with ranks(4):
         step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
-                                   [[name] for name in blocks_of(model)], memory=True, **settings)
+                                   [[name] for name in units], memory=True, **settings)
     most = step.most
     assert most_by_ddpsim(scenario) == [most['parameters'] + most['gathered'], most['gradients'],
                                         most['scattered']]

@@ -50,16 +50,6 @@ def name_of(case):
             f"{case['micro_batches']}: {options}")
 
 
-def is_known_to_differ(case):
-    """Several modules in one layer are gathered as it begins (docs/zero.md): 18 of 84 cases."""
-    options = case['options']
-    ahead = options.get('stage3_prefetch_bucket_size')
-    small = options.get('reduce_bucket_size') == 5000
-    return (case['stage'] == 3 and options['stage3_max_reuse_distance'] == 0
-            and (case['model'] == 'linears' and ahead == 5000
-                 or case['model'] == 'odd' and ahead == 0 and small))
-
-
 @pytest.mark.parametrize('model', ['linears', 'odd'])
 @pytest.mark.parametrize('stage', [1, 2, 3])
 def test_a_step_sends_what_deepspeed_sends(stage, model, tmp_path):
@@ -73,14 +63,8 @@ def test_a_step_sends_what_deepspeed_sends(stage, model, tmp_path):
                                **{f'zero{stage}': {**({'variant': 'deepspeed'} if stage == 1
                                                       else {}), **case['options']}})
         found = sent_by_ddpsim(scenario, case['ranks'])
-        if found != case['sent'] and not is_known_to_differ(case):
+        if found != case['sent']:
             wrong.append((name_of(case), found, case['sent']))
-        # Whatever is gathered when: gradients travel alike.
-        for each in (found, case['sent']):
-            each[:] = [sent for sent in each if sent[0] != 'all-gather']
-        if stage < 3:
-            assert found == case['sent'], name_of(case)
-        assert sum(size for _, size in found) == sum(size for _, size in case['sent'])
     assert not wrong, f'{len(wrong)} of {len(cases)}: {wrong[:2]}'
 
 

@@ -48,7 +48,10 @@ class Step {
  public:
   Step(const StepWorks& works, const Training& training, StrategyTasks& strategy,
        BucketMarks* marks = nullptr)
-      : step_(works.of(training), training), strategy_(strategy), hooks_(step_) {
+      : step_(works.of(training), training),
+        strategy_(strategy),
+        tells_kernels_(strategy.listens_to_kernels()),
+        hooks_(step_) {
     step_.writer.marks = marks;
   }
 
@@ -106,11 +109,14 @@ class Step {
 
   void forward() {
     strategy_.before_forward(step_);
+    std::int32_t number = 0;
     for (std::size_t layer = 0; layer < step_.works.layers.size(); ++layer) {
       const auto& kernels = step_.works.layers[layer].forward;
       strategy_.before_layer(step_, program::Pass::forward, layer);
       OwnSends own(step_.works.layers[layer].sends_forward);
-      for (std::size_t k = 0; k < kernels.size(); ++k) {
+      for (std::size_t k = 0; k < kernels.size(); ++k, ++number) {
+        if (tells_kernels_)
+          strategy_.before_kernel(step_, {program::Pass::forward, layer, k, number});
         step_.writer.kernel_task(
             Operation::forward, kernels[k],
             program::Compute{.seed = seed_of(layer, k, 0),
@@ -119,6 +125,8 @@ class Step {
                              .weight = read(step_.works.layers[layer].weights.forward[k])},
             origin_of(layer, k));
         own.send(step_.writer, k);
+        if (tells_kernels_)
+          strategy_.after_kernel(step_, {program::Pass::forward, layer, k, number});
       }
       strategy_.after_layer(step_, program::Pass::forward, layer);
       hooks_.after_layer(step_, layer);
@@ -127,11 +135,14 @@ class Step {
 
   void backward() {
     const bool beside_hook = step_.synced && strategy_.computes_aside(step_);
+    std::int32_t number = 0;
     for (std::size_t layer = step_.works.layers.size(); layer-- > 0;) {
       const StepWorks::LayerWorks& works = step_.works.layers[layer];
       strategy_.before_layer(step_, program::Pass::backward, layer);
       OwnSends own(works.sends_backward);
-      for (std::size_t k = 0; k < works.backward.size(); ++k) {
+      for (std::size_t k = 0; k < works.backward.size(); ++k, ++number) {
+        if (tells_kernels_)
+          strategy_.before_kernel(step_, {program::Pass::backward, layer, k, number});
         step_.writer.kernel_task(Operation::backward, backward_work(works.backward[k], beside_hook),
                                  backward_action(layer, k), origin_of(layer, k));
         step_.complete.add(works.completes[k].size());
@@ -139,6 +150,8 @@ class Step {
           hooks_.gradient_computed(step_, index,
                                    [this](std::int32_t each) { gradient_ready(each); });
         own.send(step_.writer, k);
+        if (tells_kernels_)
+          strategy_.after_kernel(step_, {program::Pass::backward, layer, k, number});
       }
       strategy_.after_layer(step_, program::Pass::backward, layer);
     }
@@ -260,6 +273,7 @@ class Step {
 
   StepBuilder step_;
   StrategyTasks& strategy_;
+  const bool tells_kernels_;
   UserHookTasks hooks_;
 };
 

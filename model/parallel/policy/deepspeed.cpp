@@ -46,7 +46,7 @@ class DeepSpeed : public StrategyTasks {
     part_ = lay_out_part(step, all, 0, 1, alignment);
     step.own_parts = {{part_.masters.empty() ? part_.mine : part_.masters, part_.gradients}};
     step.shards = step.writer.device.ranks;
-    order_ = reduces_in_hooks_ ? in_backward(step) : step.used(all);
+    order_ = reduces_in_hooks_ ? step.works.in_backward() : step.used(all);
     plan_buckets(step);
     if (reduces_each_) step.memory.compute_in_place();
     if (reduces_each_ && step.training.micro_batches > 1)
@@ -99,14 +99,6 @@ class DeepSpeed : public StrategyTasks {
   }
 
  private:
-  static std::vector<std::int32_t> in_backward(const StepBuilder& step) {
-    std::vector<std::int32_t> order;
-    for (auto layer = step.works.layers.rbegin(); layer != step.works.layers.rend(); ++layer)
-      for (const auto& completed : layer->completes)
-        order.insert(order.end(), completed.begin(), completed.end());
-    return order;
-  }
-
   void plan_buckets(StepBuilder& step) const {
     std::int64_t held = 0;
     std::vector<std::int32_t> filling;

@@ -13,24 +13,23 @@
 //     optimizer  the norm of all gradients is found; behind the update of the rank's parts each
 //                parameter that stays whole is gathered.
 //
-// With overlap_comm gathers and reductions run on streams of their own, which share a communicator;
-// without it all runs on the stream of kernels. The host waits while more than two gathers, or two
-// reductions, are unfinished. Every step is taken to be like the one before: the first one, in
-// which DeepSpeed records what it will use, is not modelled. Modules are known by the names of
-// their parameters: those without any, which gather ahead too, are not there.
+// What is gathered when is module_trace.hpp's to say; here that becomes tasks. With overlap_comm
+// gathers and reductions run on streams of their own, which share a communicator; without it all
+// runs on the stream of kernels. The host waits while more than two gathers, or two reductions, are
+// unfinished. Every step is taken to be like the one before: the first one, in which DeepSpeed
+// records what it will use, is not modelled. Modules are known by the names of their parameters:
+// those without any, which gather ahead too, are not there.
 //
-// Source: deepspeed 0.19.8, runtime/zero/stage3.py, partitioned_param_coordinator.py,
-// partition_parameters.py (rules F89-F92).
+// Source: deepspeed 0.19.8, runtime/zero/stage3.py, parameter_offload.py, partition_parameters.py
+// (rules F89-F92).
 
-#include <algorithm>
 #include <deque>
-#include <map>
-#include <numeric>
-#include <set>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "model/parallel/policy/module_trace.hpp"
 #include "model/parallel/policy/refusals.hpp"
 #include "model/parallel/policy/strategy_tasks.hpp"
 #include "model/parallel/policy/weight_part.hpp"
@@ -60,21 +59,13 @@ struct Parted {
   Slice partial;   ///< a later micro-batch's
   Slice slot;      ///< its gradient's place in its bucket, or where it is computed
   std::int32_t bucket = nobody;
-  bool persists = false;
+  std::int32_t group = nobody;   ///< its module's, among the job's
   std::int32_t gather = nobody;  ///< under way
-  bool is_there = false;
-};
-
-/// A module's turn in a step.
-struct Use {
-  std::vector<std::int32_t> parameters;      ///< of its own, without those of modules in it
-  std::size_t opened_at = 0, closed_at = 0;  ///< layers, as the forward pass goes
 };
 
 struct Gather {
   std::vector<std::int32_t> parameters;
   Slice together;  ///< what all ranks sent, where there are several
-  program::Operands places;
   std::int32_t sent = nobody;
 };
 
@@ -97,7 +88,9 @@ class DeepSpeed3 : public StrategyTasks {
     aside_ = settings_.overlap_comm && !step.writer.device.synchronous;
     step.shards = ranks_;
     all_ = step.writer.communicator(0, 0);
-    find_modules(step);
+    trace_ = ModuleTrace(step.works, settings_);
+    parameters_.resize(step.works.parameters());
+    add_groups(step);
     lay_out_parameters(step);
     lay_out_buckets(step);
     step.memory.compute_in_place();
@@ -107,43 +100,34 @@ class DeepSpeed3 : public StrategyTasks {
 
   bool keeps_gradients(const StepBuilder&) const override { return false; }
 
-  void before_forward(StepBuilder&) override {
-    next_use_ = next_in_queue_ = 0;
-    passed_.assign(parameters_.size(), 0);
+  void before_forward(StepBuilder&) override { trace_.begin(); }
+
+  bool listens_to_kernels() const override { return true; }
+
+  void before_kernel(StepBuilder& step, const PassKernel& kernel) override {
+    if (kernel.pass == Pass::backward) step.gradients_come(kernel.layer, kernel.kernel);
+    while (const TracedModule* module = trace_.begins(kernel)) fetch(step, *module);
   }
 
-  void before_layer(StepBuilder& step, Pass pass, std::size_t layer) override {
-    if (pass == Pass::backward)
-      for (const auto& completed : step.works.layers[layer].completes)
-        for (const std::int32_t each : completed) gradient_comes(step, each);
-    call_hooks(step, pass, layer);
-    layer_ = layer;
-    fetch_next(step, pass, pass == Pass::backward);
-  }
-
-  void after_layer(StepBuilder& step, Pass pass, std::size_t layer) override {
-    fetch_next(step, pass, false);
-    const bool is_forward = pass == Pass::forward;
-    for (const Use& use : uses_)
-      if ((is_forward ? use.closed_at : use.opened_at) == layer) release(step, use);
+  void after_kernel(StepBuilder& step, const PassKernel& kernel) override {
+    // Kernels have used it, and the streams of gathers do not wait for them: record_stream keeps
+    // such memory from gathers meanwhile, and here they get none of it again.
+    while (const TracedModule* module = trace_.ends(kernel))
+      for (const std::int32_t each : trace_.released(*module))
+        step.writer.goes(parameter(each).whole, StepStream::compute);
   }
 
   void before_backward(StepBuilder&) override {
     filling_ = last_ = nobody;
     reductions_.clear();
     missing_.clear();
-    for (const std::vector<std::int32_t>& each : turns_) missing_.push_back(each.size());
+    for (const std::vector<std::int32_t>& each : trace_.turns()) missing_.push_back(each.size());
   }
 
   void gradient_ready(StepBuilder& step, std::int32_t each) override {
-    const std::size_t turn = turn_of_[at(each)];
+    const std::size_t turn = trace_.turn_of(each);
     if (--missing_[turn] > 0) return;
-    for (const std::int32_t of_module : turns_[turn]) put_in(step, of_module);
-    for (const Use& use : uses_)
-      if (use.opened_at == layer_ &&
-          std::ranges::find(use.parameters, each) != use.parameters.end())
-        release(step, use);
-    fetch_next(step, Pass::backward, true);
+    for (const std::int32_t of_module : trace_.turns()[turn]) put_in(step, of_module);
   }
 
   void after_backward(StepBuilder& step) override {
@@ -162,99 +146,34 @@ class DeepSpeed3 : public StrategyTasks {
   void after_optimizer(StepBuilder& step) override {
     cast_parts(step);
     std::vector<std::int32_t> sent;
-    for (const Parted& each : parameters_)
-      if (each.persists) sent.push_back(gather_parts(step, each.whole, each.part, nobody, false));
+    for (std::int32_t p = 0; p < count(); ++p)
+      if (trace_.persists(p))
+        sent.push_back(gather_parts(step, parameter(p).whole, parameter(p).part, nobody, false));
     for (const std::int32_t each : sent) step.writer.await(each);
   }
 
  private:
   Parted& parameter(std::int32_t each) { return parameters_[at(each)]; }
-  bool is_available(std::int32_t each) const {
-    const Parted& of = parameters_[at(each)];
-    return of.persists || of.is_there || of.gather != nobody;
-  }
+  std::int32_t count() const { return static_cast<std::int32_t>(parameters_.size()); }
 
-  static void gradient_comes(StepBuilder& step, std::int32_t each) {
-    if (step.memory.is_sharded(each))
-      step.writer.comes(step.memory.computed(each), StepStream::compute);
-  }
   static void gradient_goes(StepBuilder& step, std::int32_t each, StepStream pool) {
     if (step.memory.is_sharded(each)) step.writer.goes(step.memory.where(each), pool);
   }
 
   // Where things lie.
 
-  /// Modules by the names of parameters, in the order in which the forward pass comes to them: one
-  /// that contains others before these.
-  void find_modules(StepBuilder& step) {
-    const std::vector<std::size_t> layers = layers_of(step);
-    std::vector<std::int32_t> order(layers.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order, {}, [&](std::int32_t each) { return layers[at(each)]; });
-    std::map<std::string, std::size_t> known;
-    const auto use = [&](const std::string& module, std::size_t layer) {
-      const auto [found, is_new] = known.try_emplace(module, uses_.size());
-      if (is_new) uses_.push_back({{}, layer, layer});
-      uses_[found->second].closed_at = std::max(uses_[found->second].closed_at, layer);
-      return found->second;
-    };
-    for (const std::int32_t each : order) {
-      const std::string& name = step.works.names[at(each)];
-      const std::size_t layer = layers[at(each)];
-      use("", layer);
-      std::size_t mine = 0;
-      for (std::size_t dot = name.find('.'); dot != std::string::npos;
-           dot = name.find('.', dot + 1))
-        mine = use(name.substr(0, dot), layer);
-      uses_[mine].parameters.push_back(each);
-    }
-    for (Use& each : uses_) std::ranges::sort(each.parameters);
-    trace_.resize(uses_.size());
-    std::iota(trace_.begin(), trace_.end(), 0);
-    std::vector<std::size_t> backward = trace_;
-    // The last one to end comes first, and one that contains others before these.
-    std::ranges::stable_sort(backward, std::ranges::greater{},
-                             [this](std::size_t each) { return uses_[each].closed_at; });
-    put_modules_in_backward_order(backward);
-    trace_.insert(trace_.end(), backward.begin(), backward.end());
-    for (std::size_t t = 0; t < trace_.size(); ++t)
-      for (const std::int32_t each : uses_[trace_[t]].parameters) queue_.push_back({each, t});
-    add_groups(step);
-  }
-
-  /// Among those that end in one layer: what contains others, then these, the last one first.
-  void put_modules_in_backward_order(std::vector<std::size_t>& order) const {
-    const auto is_container = [this](std::size_t each) { return uses_[each].parameters.empty(); };
-    for (auto begin = order.begin(); begin != order.end();) {
-      const auto end = std::find_if(begin, order.end(), [&](std::size_t each) {
-        return uses_[each].closed_at != uses_[*begin].closed_at;
-      });
-      std::reverse(std::stable_partition(begin, end, is_container), end);
-      begin = end;
-    }
-  }
-
-  /// [parameter] The layer that completes its gradient; 0: none does.
-  static std::vector<std::size_t> layers_of(const StepBuilder& step) {
-    std::vector<std::size_t> layers(step.works.parameters(), 0);
-    for (std::size_t layer = 0; layer < step.works.layers.size(); ++layer)
-      for (const auto& completed : step.works.layers[layer].completes)
-        for (const std::int32_t each : completed) layers[at(each)] = layer;
-    return layers;
-  }
-
+  /// One for each module with parameters of its own.
   void add_groups(StepBuilder& step) {
     std::vector<program::ParameterGroup>& groups = step.writer.memory.job.groups;
-    group_of_.assign(step.works.parameters(), nobody);
-    for (const Use& each : uses_) {
-      if (each.parameters.empty()) continue;
+    for (const TracedModule& module : trace_.modules()) {
+      if (module.parameters.empty()) continue;
       program::ParameterGroup& group = groups.emplace_back();
-      group.parameters = each.parameters;
-      for (const std::int32_t parameter : each.parameters) {
-        group.size += step.works.gradients[at(parameter)].size;
-        group_of_[at(parameter)] = static_cast<std::int32_t>(groups.size()) - 1;
+      group.parameters = module.parameters;
+      for (const std::int32_t each : module.parameters) {
+        group.size += step.works.gradients[at(each)].size;
+        parameter(each).group = static_cast<std::int32_t>(groups.size()) - 1;
       }
-      const std::string& first = step.works.names[at(each.parameters.front())];
+      const std::string& first = step.works.names[at(module.parameters.front())];
       const std::size_t dot = first.rfind('.');
       group.name = dot == std::string::npos ? "the root" : first.substr(0, dot);
     }
@@ -262,20 +181,16 @@ class DeepSpeed3 : public StrategyTasks {
 
   void lay_out_parameters(StepBuilder& step) {
     program::JobMemory& memory = step.writer.memory;
-    parameters_.resize(step.works.parameters());
-    for (std::int32_t p = 0; p < static_cast<std::int32_t>(parameters_.size()); ++p) {
+    for (std::int32_t p = 0; p < count(); ++p) {
       Parted& each = parameter(p);
       const std::int64_t elements = step.memory.elements(p);
       const std::int64_t length = (elements + ranks_ - 1) / ranks_;
       const DType kept = step.memory.kept_type(p), type = step.memory.type(p);
-      each.persists = elements <= settings_.param_persistence_threshold;
       if (!step.unused(p)) each.gradient = memory.add("shard", p, Holds::gradient, kept, length);
       if (!step.unused(p) && step.training.micro_batches > 1)
         each.partial = memory.add("part", p, Holds::gradient, kept, length);
-      if (each.persists) {
-        const WeightPart part =
-            lay_out_part(step, {p}, p, 1, 1,
-                         each.gradient.empty() ? Slice{0, program::nowhere, 0, 0} : each.gradient);
+      if (trace_.persists(p)) {
+        const WeightPart part = lay_out_part(step, {p}, p, 1, 1, each.gradient);
         each.part = part.mine;
         each.kept = part.masters.empty() ? part.mine : part.masters;
         each.whole = part.all;
@@ -293,31 +208,9 @@ class DeepSpeed3 : public StrategyTasks {
     }
   }
 
-  /// Gradients come module by module, in the order of registration: linear layers are of
-  /// DeepSpeed's own function, which gives the weight's first.
-  void find_turns(const StepBuilder& step) {
-    turn_of_.assign(step.works.parameters(), 0);
-    for (auto layer = step.works.layers.rbegin(); layer != step.works.layers.rend(); ++layer) {
-      const std::size_t before = turns_.size();
-      for (const auto& completed : layer->completes)
-        for (const std::int32_t each : completed) {
-          const auto found = std::find_if(
-              turns_.begin() + static_cast<std::ptrdiff_t>(before), turns_.end(),
-              [&](const auto& turn) { return group_of_[at(turn.front())] == group_of_[at(each)]; });
-          std::vector<std::int32_t>& turn = found == turns_.end() ? turns_.emplace_back() : *found;
-          turn.push_back(each);
-        }
-      for (std::size_t t = before; t < turns_.size(); ++t) {
-        std::ranges::sort(turns_[t]);
-        for (const std::int32_t each : turns_[t]) turn_of_[at(each)] = t;
-      }
-    }
-  }
-
   void lay_out_buckets(StepBuilder& step) {
-    find_turns(step);
     std::int64_t held = 0;
-    for (const std::vector<std::int32_t>& turn : turns_)
+    for (const std::vector<std::int32_t>& turn : trace_.turns())
       for (const std::int32_t each : turn) {
         const std::int64_t elements = step.memory.elements(each);
         if (buckets_.empty() || held + elements > settings_.reduce_bucket_size) {
@@ -360,99 +253,33 @@ class DeepSpeed3 : public StrategyTasks {
         {bucket.parameters, bucket.size, fmt::format("gradients {}", index)});
   }
 
-  // What a step uses, and when.
-
-  /// The turns that come in the current layer; `one`: up to the next one with parameters. In
-  /// backward a module's comes when the one before it has its gradients.
-  void fetch_next(StepBuilder& step, Pass pass, bool one) {
-    const bool is_forward = pass == Pass::forward;
-    while (next_use_ < trace_.size() && is_forward == (next_use_ < uses_.size())) {
-      const Use& use = uses_[trace_[next_use_]];
-      if ((is_forward ? use.opened_at : use.closed_at) != layer_) return;
-      fetch(step, use);
-      ++next_use_;
-      if (one && !use.parameters.empty()) return;
-    }
-  }
-
-  void fetch(StepBuilder& step, const Use& use) {
-    std::vector<std::int32_t> missing;
-    for (const std::int32_t each : use.parameters)
-      if (!is_available(each)) missing.push_back(each);
-    if (!missing.empty()) gather(step, missing);
-    for (const std::int32_t each : use.parameters)
-      if (parameter(each).gather != nobody) take(step, at(parameter(each).gather));
-    leave_in_queue(use);
-    prefetch(step);
-  }
-
-  /// What the module uses is not gathered ahead any more.
-  void leave_in_queue(const Use& use) {
-    std::set<std::int32_t> expected;
-    for (const std::int32_t each : use.parameters)
-      if (passed_[at(each)] < next_use_ || next_use_ == 0) expected.insert(each);
-    for (; next_in_queue_ < queue_.size() && !expected.empty(); ++next_in_queue_) {
-      const auto& [each, used_at] = queue_[next_in_queue_];
-      passed_[at(each)] = used_at;
-      expected.erase(each);
-    }
-  }
-
-  void prefetch(StepBuilder& step) {
-    const std::int64_t most =
-        std::min(settings_.max_live_parameters - live_, settings_.prefetch_bucket_size);
-    std::vector<std::int32_t> ahead;
-    std::int64_t elements = 0;
-    for (; next_in_queue_ < queue_.size() && elements < most; ++next_in_queue_) {
-      const auto& [each, used_at] = queue_[next_in_queue_];
-      passed_[at(each)] = std::max(passed_[at(each)], used_at);
-      if (is_available(each) || std::ranges::find(ahead, each) != ahead.end()) continue;
-      ahead.push_back(each);
-      elements += step.memory.elements(each);
-    }
-    if (!ahead.empty()) gather(step, ahead);
-  }
-
-  /// Behind the module: what is not used again soon.
-  void release(StepBuilder& step, const Use& use) {
-    for (const std::int32_t each : use.parameters) {
-      if (parameter(each).persists || passed_[at(each)] > next_use_) continue;
-      std::int64_t gone_by = 0;
-      bool is_used_soon = false;
-      for (std::size_t t = next_use_;
-           t < trace_.size() && gone_by < settings_.max_reuse_distance && !is_used_soon; ++t)
-        for (const std::int32_t other : uses_[trace_[t]].parameters) {
-          is_used_soon = is_used_soon || other == each;
-          gone_by += step.memory.elements(other);
-        }
-      if (is_used_soon || !std::exchange(parameter(each).is_there, false)) continue;
-      step.writer.goes(parameter(each).whole, StepStream::compute);
-      live_ -= step.memory.elements(each);
-    }
-  }
-
   // Gathers.
 
-  /// Of the modules that begin there.
-  void call_hooks(StepBuilder& step, Pass pass, std::size_t layer) const {
-    for (const Use& use : uses_) {
-      if ((pass == Pass::forward ? use.opened_at : use.closed_at) != layer) continue;
-      const std::int32_t group =
-          use.parameters.empty() ? nobody : group_of_[at(use.parameters.front())];
-      Work work;
-      work.operation = Operation::unit_hook;
-      work.launches = hook_calls(use.parameters.size());
-      step.writer.host_task(Operation::unit_hook, work,
-                            program::Call{.what = program::Call::What::unit, .index = group},
-                            {.group = group});
-    }
+  /// Of a module that begins.
+  void fetch(StepBuilder& step, const TracedModule& module) {
+    call_hook(step, module);
+    if (const auto missing = trace_.gathered_for(module); !missing.empty()) gather(step, missing);
+    for (const std::int32_t each : module.parameters)
+      if (parameter(each).gather != nobody) take(step, at(parameter(each).gather));
+    if (const auto ahead = trace_.gathered_ahead(module); !ahead.empty()) gather(step, ahead);
+  }
+
+  void call_hook(StepBuilder& step, const TracedModule& module) {
+    const std::int32_t group =
+        module.parameters.empty() ? nobody : parameter(module.parameters.front()).group;
+    Work work;
+    work.operation = Operation::unit_hook;
+    work.launches = hook_calls(module.parameters.size());
+    step.writer.host_task(Operation::unit_hook, work,
+                          program::Call{.what = program::Call::What::unit, .index = group},
+                          {.group = group});
   }
 
   void gather(StepBuilder& step, const std::vector<std::int32_t>& parameters) {
     StepWriter& writer = step.writer;
     for (; unfinished_.size() > most_unfinished; unfinished_.pop_front())
       if (aside_) writer.host_waits_for_collective(unfinished_.front(), nobody);
-    const std::int32_t group = group_of_[at(parameters.front())];
+    const std::int32_t group = parameter(parameters.front()).group;
     const auto number = static_cast<std::int32_t>(gathers_.size());
     Gather& made = gathers_.emplace_back();
     made.parameters = parameters;
@@ -461,8 +288,7 @@ class DeepSpeed3 : public StrategyTasks {
     for (const std::int32_t each : parameters) {
       parts.push_back(parameter(each).part);
       length += parts.back().count;
-      writer.comes(parameter(each).whole, StepStream::compute);
-      live_ += step.memory.elements(each);
+      writer.comes(parameter(each).whole, aside_ ? StepStream::gather : StepStream::compute);
       parameter(each).gather = number;
     }
     const DType type = writer.memory.job.buffers[parts.front().buffer].type;
@@ -502,7 +328,6 @@ class DeepSpeed3 : public StrategyTasks {
     for (const std::int32_t each : made.parameters) {
       Parted& of = parameter(each);
       of.gather = nobody;
-      of.is_there = true;
       if (made.together.empty()) continue;
       const Slice place{made.together.buffer, program::nowhere, begin, of.part.count};
       begin += of.part.count;
@@ -514,8 +339,8 @@ class DeepSpeed3 : public StrategyTasks {
       unchunk.parts = ranks_;
       Work work = moving(Operation::pack, 2 * of.whole.count * size_of(type));
       work.message = Message::parameters;
-      kernel(step, aside_ ? StepStream::gather : writer.kernel_stream, work, unchunk,
-             group_of_[at(each)], last);
+      kernel(step, aside_ ? StepStream::gather : writer.kernel_stream, work, unchunk, of.group,
+             last);
       last = writer.newest();
     }
     if (aside_) writer.await(last);
@@ -525,21 +350,16 @@ class DeepSpeed3 : public StrategyTasks {
 
   /// A gradient's hook.
   void put_in(StepBuilder& step, std::int32_t each) {
-    StepWriter& writer = step.writer;
-    Work hook;
-    hook.operation = Operation::hook;
-    hook.hook_calls = 1;
     const std::int32_t bucket = parameter(each).bucket;
     const std::int32_t group = buckets_[at(bucket)].group;
-    writer.host_task(Operation::hook, hook,
-                     program::Call{.what = program::Call::What::hook, .index = each},
-                     {.parameter = each, .group = group});
+    step.fire_hook(each, group);
     if (filling_ != nobody && filling_ != bucket) reduce(step);
     filling_ = bucket;
     if (buckets_[at(bucket)].is_one) return;
-    writer.kernel_task(Operation::copy_in, step.works.copy_in[at(each)],
-                       program::Scale{.to = parameter(each).slot, .from = step.memory.where(each)},
-                       {.parameter = each, .group = group});
+    step.writer.kernel_task(
+        Operation::copy_in, step.works.copy_in[at(each)],
+        program::Scale{.to = parameter(each).slot, .from = step.memory.where(each)},
+        {.parameter = each, .group = group});
     gradient_goes(step, each, StepStream::compute);
   }
 
@@ -591,9 +411,8 @@ class DeepSpeed3 : public StrategyTasks {
       const Parted& of = parameter(each);
       const Slice received{bucket.received.buffer, program::nowhere, begin, of.gradient.count};
       begin += of.gradient.count;
-      const Bytes read = received.count * size_of(writer.memory.job.buffers[received.buffer].type);
-      const Bytes kept =
-          of.gradient.count * size_of(writer.memory.job.buffers[of.gradient.buffer].type);
+      const Bytes read = size_of(writer.memory.job, received);
+      const Bytes kept = size_of(writer.memory.job, of.gradient);
       const Slice to = adds ? of.partial : of.gradient;
       kernel(step, stream, moving(Operation::copy_out, read + kept),
              program::Cast{.to = to, .from = received}, bucket.group, last_);
@@ -626,8 +445,7 @@ class DeepSpeed3 : public StrategyTasks {
       if (each.part == each.kept) continue;
       to.push_back(each.part);
       from.push_back(each.kept);
-      traffic += each.part.count * (size_of(writer.memory.job.buffers[each.part.buffer].type) +
-                                    size_of(writer.memory.job.buffers[each.kept.buffer].type));
+      traffic += size_of(writer.memory.job, each.part) + size_of(writer.memory.job, each.kept);
     }
     if (to.empty()) return;
     Work work = moving(Operation::cast, traffic);
@@ -639,28 +457,14 @@ class DeepSpeed3 : public StrategyTasks {
 
   ZeroSettings settings_;
   int ranks_ = 1;
-  std::int16_t all_ = 0;                ///< the communicator
-  bool aside_ = false;                  ///< gathers and reductions have streams of their own
-  std::vector<Use> uses_;               ///< modules, as the forward pass comes to them
-  std::vector<std::size_t> trace_;      ///< uses, forward and then backward
-  std::vector<std::int32_t> group_of_;  ///< [parameter] its module's
-  struct Queued {
-    std::int32_t parameter = nobody;
-    std::size_t used_at = 0;  ///< place in the trace
-  };
-  std::vector<Queued> queue_;        ///< what the trace uses, in order
-  std::size_t next_in_queue_ = 0;    ///< the first that was not gathered, or passed by
-  std::size_t layer_ = 0;            ///< the current one
-  std::size_t next_use_ = 0;         ///< place in the trace
-  std::vector<std::size_t> passed_;  ///< [parameter] the last use that the queue has passed by
-  std::int64_t live_ = 0;            ///< elements of parameters that are whole for a while
+  std::int16_t all_ = 0;  ///< the communicator
+  bool aside_ = false;    ///< gathers and reductions have streams of their own
+  ModuleTrace trace_;
   std::vector<Parted> parameters_;
   std::vector<Gather> gathers_;
-  std::deque<std::int32_t> unfinished_;           ///< gathers that the host has not waited for
-  std::vector<std::vector<std::int32_t>> turns_;  ///< gradients, as hooks take them
-  std::vector<std::size_t> turn_of_;              ///< [parameter]
-  std::vector<std::size_t> missing_;              ///< [turn] gradients still to come
-  std::vector<GradientBucket> buckets_;           ///< in the order in which they are reduced
+  std::deque<std::int32_t> unfinished_;  ///< gathers that the host has not waited for
+  std::vector<std::size_t> missing_;     ///< [turn of gradients] those still to come
+  std::vector<GradientBucket> buckets_;  ///< in the order in which they are reduced
   std::int32_t filling_ = nobody, last_ = nobody;
   std::deque<std::int32_t> reductions_;
 };

@@ -27,8 +27,9 @@
 // Source: torch 2.13 distributed/fsdp/_fully_shard; rules F1-F70.
 
 #include <algorithm>
+#include <limits>
 #include <optional>
-#include <ranges>
+#include <tuple>
 
 #include "model/parallel/policy/fsdp_gather.hpp"
 #include "model/parallel/policy/fsdp_reduce.hpp"
@@ -52,6 +53,25 @@ constexpr std::int32_t backward_calls(std::size_t parameters) {
   return 8 + 2 * static_cast<std::int32_t>(parameters);
 }
 
+/// Units but the root's as they begin in a pass, and as they end, by kernels of the pass.
+struct Turns {
+  struct Turn {
+    std::int32_t kernel = 0;
+    StepUnit* unit = nullptr;
+  };
+  std::vector<Turn> begins, ends;
+  std::size_t next_begin = 0, next_end = 0;
+
+  StepUnit* begins_by(std::int32_t kernel) { return next(begins, next_begin, kernel); }
+  StepUnit* ends_by(std::int32_t kernel) { return next(ends, next_end, kernel); }
+
+ private:
+  static StepUnit* next(const std::vector<Turn>& turns, std::size_t& place, std::int32_t kernel) {
+    if (place == turns.size() || turns[place].kernel > kernel) return nullptr;
+    return turns[place++].unit;
+  }
+};
+
 class Fsdp : public StrategyTasks {
  public:
   void plan(StepBuilder& step) override {
@@ -63,14 +83,7 @@ class Fsdp : public StrategyTasks {
       units_.push_back({std::move(unit)});
     gathers_.emplace(ranks, group_);
     reductions_.emplace(ranks, group_);
-    first_here_.resize(step.works.layers.size());
-    last_here_.resize(step.works.layers.size());
-    if (!step.works.layers.empty())
-      for (StepUnit& unit : units_) {
-        if (unit.is_root) continue;
-        first_here_[unit.first].push_back(&unit);
-        last_here_[unit.last].push_back(&unit);
-      }
+    find_turns();
     reductions_->find_upcasts(step, units_);
     step.writer.communicator(queue_of_scatters(step), group_);
     if (step.training.replicate > 1)
@@ -86,7 +99,10 @@ class Fsdp : public StrategyTasks {
     return step.training.no_sync && !(reductions_ && reductions_->upcasts());
   }
 
+  bool listens_to_kernels() const override { return true; }
+
   void before_forward(StepBuilder& step) override {
+    for (Turns* each : {&forward_, &backward_}) each->next_begin = each->next_end = 0;
     post_forward_.clear();
     gathers_->begin_forward(step);
     for (StepUnit& unit : units_) unit.had_pre_backward = false;
@@ -94,33 +110,29 @@ class Fsdp : public StrategyTasks {
   }
 
   void before_layer(StepBuilder& step, Pass pass, std::size_t layer) override {
-    if (pass == Pass::forward) {
-      for (StepUnit* unit : first_here_[layer]) pre_forward(step, *unit);
-      return;
-    }
-    if (layer + 1 == step.works.layers.size() && root() != nullptr) pre_backward(step, *root());
-    for (StepUnit* unit : last_here_[layer] | std::views::reverse) pre_backward(step, *unit);
-    for (const auto& completed : step.works.layers[layer].completes)
-      for (const std::int32_t each : completed) gradient_comes(step, each);
+    if (pass == Pass::backward && layer + 1 == step.works.layers.size() && root() != nullptr)
+      pre_backward(step, *root());
+  }
+
+  void before_kernel(StepBuilder& step, const PassKernel& kernel) override {
+    begin_units(step, kernel.pass, kernel.number);
+    if (kernel.pass == Pass::backward) step.gradients_come(kernel.layer, kernel.kernel);
+  }
+
+  void after_kernel(StepBuilder& step, const PassKernel& kernel) override {
+    end_units(step, kernel.pass, kernel.number);
   }
 
   void after_layer(StepBuilder& step, Pass pass, std::size_t layer) override {
-    const bool is_last = pass == Pass::forward ? layer + 1 == step.works.layers.size() : layer == 0;
     if (pass == Pass::forward) {
-      for (StepUnit* unit : last_here_[layer]) post_forward(step, *unit);
-    } else {
-      for (StepUnit* unit : first_here_[layer] | std::views::reverse)
-        if (!unit->is_late) post_backward(step, *unit);
+      if (layer + 1 == step.works.layers.size()) end_forward(step);
+      return;
     }
-    if (pass == Pass::backward && step.writer.micro_batch > 0 && keeps_gradients(step))
+    if (step.writer.micro_batch > 0 && keeps_gradients(step))
       for (const auto& completed : step.works.layers[layer].completes)
         for (const std::int32_t each : completed)  // it has been added to those before
           step.writer.goes(step.memory.computed(each), StepStream::compute);
-    if (!is_last) return;
-    if (pass == Pass::forward)
-      end_forward(step);
-    else
-      end_backward(step);
+    if (layer == 0) end_backward(step);
   }
 
   /// F44: each rank has the norm of its parts.
@@ -131,6 +143,50 @@ class Fsdp : public StrategyTasks {
 
  private:
   StepUnit* root() { return !units_.empty() && units_.front().is_root ? &units_.front() : nullptr; }
+
+  /// A unit whose modules contain another's begins before it and ends behind it. Others that begin,
+  /// or end, with the same kernel do so in the order of the forward pass, or the reverse of it.
+  void find_turns() {
+    for (StepUnit& unit : units_) {
+      if (unit.is_root) continue;
+      forward_.begins.push_back({unit.forward.first, &unit});
+      forward_.ends.push_back({unit.forward.last, &unit});
+      backward_.begins.push_back({unit.backward.first, &unit});
+      backward_.ends.push_back({unit.backward.last, &unit});
+    }
+    const auto sort = [](std::vector<Turns::Turn>& turns, int outer, int order) {
+      std::ranges::sort(turns, {}, [=](const Turns::Turn& each) {
+        return std::tuple(each.kernel, outer * each.unit->depth, order * each.unit->number);
+      });
+    };
+    sort(forward_.begins, 1, 1);
+    sort(forward_.ends, -1, 1);
+    sort(backward_.begins, 1, -1);
+    sort(backward_.ends, -1, -1);
+  }
+
+  void begin_units(StepBuilder& step, Pass pass, std::int32_t kernel) {
+    if (pass == Pass::forward)
+      while (StepUnit* unit = forward_.begins_by(kernel)) pre_forward(step, *unit);
+    else
+      while (StepUnit* unit = backward_.begins_by(kernel)) pre_backward(step, *unit);
+  }
+
+  void end_units(StepBuilder& step, Pass pass, std::int32_t kernel) {
+    if (pass == Pass::forward) {
+      while (StepUnit* unit = forward_.ends_by(kernel)) post_forward(step, *unit);
+      return;
+    }
+    while (StepUnit* unit = backward_.ends_by(kernel))
+      if (!unit->is_late) post_backward(step, *unit);
+  }
+
+  /// Of the units of layers at the end of a pass that run no kernel in it.
+  void end_pass(StepBuilder& step, Pass pass) {
+    constexpr std::int32_t all = std::numeric_limits<std::int32_t>::max();
+    begin_units(step, pass, all);
+    end_units(step, pass, all);
+  }
 
   // Forward.
 
@@ -150,6 +206,7 @@ class Fsdp : public StrategyTasks {
   }
 
   void end_forward(StepBuilder& step) {
+    end_pass(step, Pass::forward);
     if (root() != nullptr) post_forward(step, *root());
     gathers_->end_forward(step);
   }
@@ -185,14 +242,11 @@ class Fsdp : public StrategyTasks {
 
   /// The callback when the backward pass has ended.
   void end_backward(StepBuilder& step) {
+    end_pass(step, Pass::backward);
     for (StepUnit& unit : units_)
       if (unit.is_late) post_backward(step, unit);
     reductions_->end_backward(step);
     for (StepUnit& unit : units_) gathers_->drop(step, unit);
-  }
-
-  void gradient_comes(StepBuilder& step, std::int32_t parameter) {
-    step.writer.comes(step.memory.computed(parameter), StepStream::compute);
   }
 
   static void call_hook(StepBuilder& step, const ShardedUnit& unit, std::string_view label,
@@ -207,7 +261,7 @@ class Fsdp : public StrategyTasks {
 
   std::int32_t group_ = 0;       ///< as in Work: the ranks that share a parameter, or all
   std::vector<StepUnit> units_;  ///< the root's first, if it has parameters
-  std::vector<std::vector<StepUnit*>> first_here_, last_here_;  ///< [layer] units but the root
+  Turns forward_, backward_;
   std::vector<StepUnit*> post_forward_;  ///< in the order in which their forward passes ended
   std::optional<FsdpGathers> gathers_;
   std::optional<FsdpReductions> reductions_;

@@ -82,8 +82,10 @@ class UnitLayout {
     unit.number = made.number;
     unit.is_root = made.is_root;
     unit.has_backward = made.has_backward;
-    unit.first = made.first;
-    unit.last = made.last;
+    std::vector<std::size_t> layers;
+    for (const UnitMember& each : made.members) layers.push_back(layer_of(each));
+    unit.first = std::ranges::min(layers);
+    unit.last = std::ranges::max(layers);
     unit.used = made.reduced;
     const UnitMember& first = made.members.front();
     const bool is_frozen = first.frozen != nobody;
@@ -98,6 +100,10 @@ class UnitLayout {
   }
 
  private:
+  std::size_t layer_of(const UnitMember& member) const {
+    return member.frozen == nobody ? step_.works.uses[at(member.parameter)].layer
+                                   : at(step_.works.frozen[at(member.frozen)].layer);
+  }
   Slice add(const FlatUnit& unit, std::string_view name, Holds holds, DType type,
             std::int64_t elements, Life life = Life::held, Start start = Start::undefined) {
     return memory_.add(name, unit.number, holds, type, elements, life, start);

@@ -206,6 +206,7 @@ const std::string& name_of(const StepBuilder& step, const UnitMember& member) {
 
 std::string name_of(const StepBuilder& step, const ShardedUnit& unit) {
   if (unit.is_root) return "the root";
+  if (!unit.modules.empty()) return unit.modules.front();
   const std::string& first = name_of(step, unit.members.front());
   const std::string block = block_of(first);
   return block.empty() ? first.substr(0, first.rfind('.')) : block;

@@ -26,6 +26,8 @@ struct ShardedUnit {
   std::vector<UnitMember> members;       ///< as they are gathered: first those that are trained
   std::vector<std::int32_t> parameters;  ///< those that are trained, in the order of registration
   std::vector<std::int32_t> reduced;     ///< those that get a gradient
+  std::vector<std::string> modules;      ///< of the call; empty: not known, or the root's
+  std::int32_t depth = 0;                ///< the fewest modules that are around one of them
   std::int32_t number = 0;
   std::int32_t given = nobody;  ///< index into FsdpSettings::units; nobody: in none
   bool is_root = false;
@@ -39,7 +41,7 @@ struct ShardedUnit {
   std::vector<std::int32_t> forward_prefetch, backward_prefetch;
   bool is_late = false;             ///< its inputs need no gradient
   bool has_backward = true;         ///< its outputs need one
-  std::size_t first = 0, last = 0;  ///< layers
+  KernelRange forward, backward;    ///< as in ParameterUse, of its modules; not the root's
   DType kept = DType::fp32;         ///< the type of trained parts, of their gradients and updates
   DType whole = DType::fp32;        ///< of whole parameters and their gradients
   DType sent = DType::fp32;         ///< of the reduce-scatter
@@ -74,7 +76,7 @@ std::vector<ShardedUnit> sharded_units(StepBuilder& step, std::int32_t ranks, st
 /// The type that a member is kept in.
 DType kept_type(const StepBuilder& step, const UnitMember& member);
 const std::string& name_of(const StepBuilder& step, const UnitMember& member);
-/// "layers.3", "the root": what the first parameters of all its modules share, for people.
+/// "layers.3", "the root": the first of its modules, or what its first parameter is in, for people.
 std::string name_of(const StepBuilder& step, const ShardedUnit& unit);
 
 }  // namespace ddpsim

@@ -1,6 +1,10 @@
 #include "model/parallel/policy/fsdp_made_units.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,24 +13,6 @@
 
 namespace ddpsim {
 namespace {
-
-/// What comes up to there gets inputs that need no gradient.
-std::size_t first_layer_with_gradients(const StepBuilder& step) {
-  const auto completes_any = [](const StepWorks::LayerWorks& layer) {
-    return std::ranges::any_of(layer.completes, [](const auto& each) { return !each.empty(); });
-  };
-  const auto first = std::ranges::find_if(step.works.layers, completes_any);
-  return static_cast<std::size_t>(first - step.works.layers.begin());
-}
-
-/// [parameter] The layer that completes its gradient; 0: none does.
-std::vector<std::size_t> layers_of_parameters(const StepBuilder& step) {
-  std::vector<std::size_t> layers(step.works.parameters(), 0);
-  for (std::size_t layer = 0; layer < step.works.layers.size(); ++layer)
-    for (const auto& completed : step.works.layers[layer].completes)
-      for (const std::int32_t each : completed) layers[at(each)] = layer;
-  return layers;
-}
 
 const UnitSettings& settings_of(const StepBuilder& step, const ShardedUnit& unit) {
   static const UnitSettings none;
@@ -97,32 +83,123 @@ void add_member(const StepBuilder& step, std::int32_t number, ShardedUnit& unit)
   }
 }
 
-/// The layers of its members; of one that gets no gradient nobody knows.
-void find_place(const StepBuilder& step, const std::vector<std::size_t>& layers,
-                ShardedUnit& unit) {
-  std::vector<std::size_t> mine;
-  for (const UnitMember& member : unit.members)
-    if (member.frozen != nobody)
-      mine.push_back(at(step.works.frozen[at(member.frozen)].layer));
-    else if (!step.unused(member.parameter))
-      mine.push_back(layers[at(member.parameter)]);
-  if (mine.empty()) mine.push_back(0);
-  unit.first = std::ranges::min(mine);
-  unit.last = std::ranges::max(mine);
+std::int32_t depth_of(const ShardedUnit& unit) {
+  std::int32_t least = 0;
+  for (std::size_t m = 0; m < unit.modules.size(); ++m) {
+    const auto around = static_cast<std::int32_t>(std::ranges::count(unit.modules[m], '.'));
+    least = m == 0 ? around : std::min(least, around);
+  }
+  return least;
 }
 
-/// Several units may be in the first layer that has gradients: is this the one with the gradient
-/// that comes last there, or has it none there?
-bool begins(const StepBuilder& step, const std::vector<std::size_t>& layers, std::size_t layer,
-            const ShardedUnit& unit) {
-  std::int32_t last = nobody, last_of_unit = nobody;
-  for (const std::int32_t each : step.works.arrival) {
-    if (step.unused(each) || layers[at(each)] != layer) continue;
-    last = each;
-    if (std::ranges::find(unit.parameters, each) != unit.parameters.end()) last_of_unit = each;
+/// Finds where units are in the passes: with all that is in their modules, whatever call took it.
+class UnitPlaces {
+ public:
+  /// `units`, none of them the root's, must outlive this object.
+  UnitPlaces(const StepBuilder& step, std::vector<ShardedUnit>& units)
+      : works_(step.works),
+        units_(units),
+        insides_(units.size()),
+        in_layer_(works_.layers.size(), 0) {
+    const auto completes_any = [](const StepWorks::LayerWorks& layer) {
+      return std::ranges::any_of(layer.completes, [](const auto& each) { return !each.empty(); });
+    };
+    const auto first = std::ranges::find_if(works_.layers, completes_any);
+    first_gradient_ = static_cast<std::size_t>(first - works_.layers.begin());
+    for (const std::int32_t each : works_.arrival)
+      if (!step.unused(each) && works_.uses[at(each)].layer == first_gradient_) last_ = each;
+    for (std::size_t u = 0; u < units.size(); ++u)
+      for (const std::string& module : units[u].modules) units_of_[module].push_back(u);
+    find_insides(step);
   }
-  return last_of_unit == nobody || last_of_unit == last;
-}
+
+  void find() {
+    for (std::size_t u = 0; u < units_.size(); ++u) find(units_[u], insides_[u]);
+  }
+
+ private:
+  /// A parameter that is in a unit's modules. Where one is that gets no gradient nobody knows.
+  struct Inside {
+    const ParameterUse* use = nullptr;
+    std::int32_t parameter = nobody;  ///< nobody: it is frozen
+  };
+
+  void find_insides(const StepBuilder& step) {
+    std::vector<std::size_t> trained(works_.parameters(), units_.size());
+    std::vector<std::size_t> frozen(works_.frozen.size(), units_.size());
+    for (std::size_t u = 0; u < units_.size(); ++u)
+      for (const UnitMember& each : units_[u].members)
+        (each.frozen == nobody ? trained[at(each.parameter)] : frozen[at(each.frozen)]) = u;
+    for (std::size_t p = 0; p < trained.size(); ++p)
+      if (const auto parameter = static_cast<std::int32_t>(p); !step.unused(parameter))
+        add(works_.names[p], trained[p], {&works_.uses[p], parameter});
+    for (std::size_t f = 0; f < frozen.size(); ++f)
+      add(works_.frozen[f].name, frozen[f], {&works_.frozen_uses[f], nobody});
+  }
+
+  /// To the unit that has it, and to those of modules around it.
+  void add(std::string_view name, std::size_t owner, const Inside& inside) {
+    ++in_layer_[inside.use->layer];
+    if (owner < units_.size()) insides_[owner].push_back(inside);
+    for (std::size_t dot = name.find('.'); dot != std::string_view::npos;
+         dot = name.find('.', dot + 1))
+      if (const auto found = units_of_.find(name.substr(0, dot)); found != units_of_.end())
+        for (const std::size_t unit : found->second)
+          if (unit != owner) insides_[unit].push_back(inside);
+  }
+
+  void find(ShardedUnit& unit, const std::vector<Inside>& insides) const {
+    std::size_t first = works_.layers.size(), last = 0;
+    bool is_first = true, has_gradient = false, has_last = false;
+    for (const Inside& each : insides) {
+      first = std::min(first, each.use->layer);
+      last = std::max(last, each.use->layer);
+      if (std::exchange(is_first, false)) {
+        unit.forward = each.use->forward;
+        unit.backward = each.use->backward;
+      }
+      extend(unit.forward, each.use->forward);
+      extend(unit.backward, each.use->backward);
+      if (each.parameter == nobody || each.use->layer != first_gradient_) continue;
+      has_gradient = true;
+      has_last = has_last || each.parameter == last_;
+    }
+    first = std::min(first, last);
+    if (has_all_of(insides, first)) {
+      unit.forward.first = works_.layers[first].forward_kernels.first;
+      unit.backward.last = works_.layers[first].backward_kernels.last;
+    }
+    if (has_all_of(insides, last)) {
+      unit.forward.last = works_.layers[last].forward_kernels.last;
+      unit.backward.first = works_.layers[last].backward_kernels.first;
+    }
+    // Several units may be in the first layer that has gradients: the one whose gradient comes last
+    // there gets inputs that need none.
+    unit.is_late =
+        first < first_gradient_ || (first == first_gradient_ && (has_last || !has_gradient));
+    unit.has_backward = last >= first_gradient_;
+  }
+
+  static void extend(KernelRange& range, const KernelRange& by) {
+    range.first = std::min(range.first, by.first);
+    range.last = std::max(range.last, by.last);
+  }
+
+  /// Then the unit's passes are those of the layer there, with what has no parameters.
+  bool has_all_of(const std::vector<Inside>& insides, std::size_t layer) const {
+    return insides.empty() || std::ranges::count(insides, layer, [](const Inside& each) {
+                                return each.use->layer;
+                              }) == in_layer_[layer];
+  }
+
+  const StepWorks& works_;
+  std::vector<ShardedUnit>& units_;
+  std::map<std::string, std::vector<std::size_t>, std::less<>> units_of_;  ///< [module]
+  std::vector<std::vector<Inside>> insides_;                               ///< [unit]
+  std::vector<std::ptrdiff_t> in_layer_;  ///< parameters that are known to be there
+  std::size_t first_gradient_ = 0;        ///< the first layer that has any
+  std::int32_t last_ = nobody;            ///< the gradient that comes last there
+};
 
 }  // namespace
 
@@ -130,36 +207,40 @@ std::vector<ShardedUnit> made_units(const StepBuilder& step) {
   std::vector<std::string> names = step.works.names;
   for (const FrozenParameter& each : step.works.frozen) names.push_back(each.name);
   std::vector<std::vector<std::int32_t>> given = step.training.units;
-  if (given.empty()) given = block_units(names);
+  std::vector<std::vector<std::string>> modules = step.training.unit_modules;
+  if (given.empty()) {
+    given = block_units(names);
+    modules.clear();
+    for (const auto& each : given) modules.push_back({block_of(names[at(each.front())])});
+  }
   std::vector<bool> taken(names.size(), false);
-  const std::vector<std::size_t> layers = layers_of_parameters(step);
   std::vector<ShardedUnit> units, others;
-  for (const std::vector<std::int32_t>& each : given) {
+  for (std::size_t g = 0; g < given.size(); ++g) {
     ShardedUnit& unit = others.emplace_back();
-    unit.given = static_cast<std::int32_t>(others.size()) - 1;
-    for (const std::int32_t number : each) {
+    unit.given = static_cast<std::int32_t>(g);
+    if (!modules.empty()) unit.modules = modules[g];
+    unit.depth = depth_of(unit);
+    for (const std::int32_t number : given[g]) {
       taken[at(number)] = true;
       add_member(step, number, unit);
     }
-    find_place(step, layers, unit);
   }
-  std::ranges::stable_sort(others, {}, &ShardedUnit::first);
+  UnitPlaces(step, others).find();
+  std::ranges::stable_sort(others, {}, [](const ShardedUnit& each) {
+    return std::pair(each.forward.first, each.depth);
+  });
   ShardedUnit root;
-  root.is_root = true;
+  root.is_root = root.is_late = true;
   for (std::size_t i = 0; i < taken.size(); ++i)
     if (!taken[i]) add_member(step, static_cast<std::int32_t>(i), root);
   if (!root.members.empty()) units.push_back(std::move(root));
   for (ShardedUnit& unit : others) units.push_back(std::move(unit));
   std::vector<std::int32_t> number_of_given(others.size(), nobody);
-  const std::size_t first_gradient = first_layer_with_gradients(step);
   for (std::size_t u = 0; u < units.size(); ++u) {
     ShardedUnit& unit = units[u];
     unit.number = static_cast<std::int32_t>(u);
     if (unit.given != nobody) number_of_given[at(unit.given)] = unit.number;
     give_settings(step, unit);
-    unit.is_late = unit.is_root || unit.first < first_gradient ||
-                   (unit.first == first_gradient && begins(step, layers, first_gradient, unit));
-    unit.has_backward = unit.is_root || unit.last >= first_gradient;
     unit.reduced = step.used(unit.parameters);
   }
   give_prefetches(step, number_of_given, units);

@@ -41,7 +41,7 @@ class Megatron : public StrategyTasks {
       each.align = parameter_alignment;
       each.multiple = multiple(ranks) * ranks;
     }
-    find_layers(step);
+    first_here_.resize(step.works.layers.size());
   }
 
   void laid_out(StepBuilder& step, std::int32_t bucket) override {
@@ -58,8 +58,8 @@ class Megatron : public StrategyTasks {
     if (!settings_.overlap_param_gather) return;
     std::size_t earliest = first_here_.size();
     for (const std::int32_t each : step.bucket(bucket).parameters)
-      earliest = std::min(earliest, layer_of_[at(each)]);
-    if (earliest < first_here_.size()) first_here_[earliest].push_back(bucket);
+      earliest = std::min(earliest, step.works.uses[at(each)].layer);
+    first_here_[earliest].push_back(bucket);
   }
 
   void before_forward(StepBuilder& step) override {
@@ -118,14 +118,6 @@ class Megatron : public StrategyTasks {
   /// Elements of a rank's part of a bucket are a multiple of it.
   static std::int64_t multiple(std::int64_t ranks) {
     return std::lcm(ranks, bucket_alignment) / ranks;
-  }
-
-  void find_layers(const StepBuilder& step) {
-    first_here_.resize(step.works.layers.size());
-    layer_of_.assign(step.works.parameters(), first_here_.size());
-    for (std::size_t layer = 0; layer < first_here_.size(); ++layer)
-      for (const auto& completed : step.works.layers[layer].completes)
-        for (const std::int32_t each : completed) layer_of_[at(each)] = layer;
   }
 
   void plan_buckets(StepBuilder& step) const {
@@ -193,7 +185,6 @@ class Megatron : public StrategyTasks {
   ZeroSettings settings_;
   std::vector<WeightPart> parts_;                      ///< [bucket]
   std::vector<Slice> reduced_;                         ///< [bucket] the rank's part of it
-  std::vector<std::size_t> layer_of_;                  ///< [parameter] that completes its gradient
   std::vector<std::vector<std::int32_t>> first_here_;  ///< [layer] buckets that it is the first of
   std::vector<std::int32_t> gathering_;                ///< [bucket] its all-gather, of this step
   std::vector<std::size_t> missing_;                   ///< [bucket] gradients still to come

@@ -6,6 +6,13 @@
 
 namespace ddpsim {
 
+/// A kernel of a pass of the network.
+struct PassKernel {
+  program::Pass pass = program::Pass::forward;
+  std::size_t layer = 0, kernel = 0;  ///< of that layer's pass
+  std::int32_t number = 0;            ///< among all of the pass, in the order they run
+};
+
 /// What a strategy adds to a step. An object serves one step; the builder calls it in the order of
 /// the host's walk through the step. To implement another strategy, derive in a file of its own,
 /// and add a row to Strategy (strategy.hpp), a declaration below and a case to make_strategy.
@@ -26,6 +33,13 @@ class StrategyTasks {
   /// Adds what comes before, or after, the kernels of a layer in that pass, in every micro-batch.
   virtual void before_layer(StepBuilder&, program::Pass, std::size_t /*layer*/) {}
   virtual void after_layer(StepBuilder&, program::Pass, std::size_t /*layer*/) {}
+  /// Are the next two functions to be called?
+  virtual bool listens_to_kernels() const { return false; }
+  /// Adds what comes before, or after, a kernel in that pass, in every micro-batch. By the kernel's
+  /// number StepWorks::uses tells the parameters whose modules run it. What follows a gradient that
+  /// the kernel completes comes before what is added after the kernel.
+  virtual void before_kernel(StepBuilder&, const PassKernel&) {}
+  virtual void after_kernel(StepBuilder&, const PassKernel&) {}
   /// Adds what comes between forward and backward, in every micro-batch that communicates.
   virtual void before_backward(StepBuilder&) {}
   /// Adds what follows once a gradient is complete in its place, in a micro-batch that

@@ -21,7 +21,9 @@ WeightPart lay_out_part(StepBuilder& step, const std::vector<std::int32_t>& para
   part.gradients = gradients;
   const DType kept = step.memory.kept_type(first);
   program::JobMemory& memory = step.writer.memory;
-  if (gradients.empty())
+  const bool is_used =
+      std::ranges::any_of(parameters, [&](std::int32_t each) { return !step.unused(each); });
+  if (gradients.empty() && is_used)
     part.gradients = memory.add("part", index, program::Holds::gradient, kept, length,
                                 program::Life::step, program::Start::zeros);
   if (kept != step.memory.type(first))

@@ -53,9 +53,7 @@ void StepBuilder::begin_micro_batch(std::int16_t number) {
 /// The gradients of this micro-batch in the order in which they become complete.
 void StepBuilder::list_gradients() {
   std::vector<program::Slice> gradients;
-  for (auto layer = works.layers.rbegin(); layer != works.layers.rend(); ++layer)
-    for (const auto& completed : layer->completes)
-      for (const std::int32_t each : completed) gradients.push_back(memory.computed(each));
+  for (const std::int32_t each : works.in_backward()) gradients.push_back(memory.computed(each));
   complete = program::CompleteGradients(writer.memory, gradients);
 }
 
@@ -110,6 +108,15 @@ void StepBuilder::divide_each(std::int32_t index, const std::vector<KnownWork>& 
                        program::Scale{.to = slot, .from = slot, .factor = share()},
                        {.parameter = each, .group = index});
   }
+}
+
+void StepBuilder::gradients_come(std::size_t layer, std::size_t kernel) {
+  const GradientBinding& written = works.layers[layer].gradients[kernel];
+  const auto comes = [this](std::int32_t each) {
+    if (memory.is_sharded(each)) writer.comes(memory.computed(each), StepStream::compute);
+  };
+  if (written.result != nobody) comes(written.result);
+  for (const std::int32_t each : written.fills) comes(each);
 }
 
 void StepBuilder::put_in(std::int32_t parameter, std::uint32_t work, float factor) {

@@ -64,6 +64,9 @@ struct StepBuilder {
   /// The sum becomes a mean: all of a bucket, or one gradient in its place in it.
   void divide_bucket(std::int32_t bucket, const Work& work);
   void divide_each(std::int32_t bucket, const std::vector<KnownWork>& work);
+  /// Before a kernel of a layer's backward pass: the gradients that it writes come, of parameters
+  /// that are sharded.
+  void gradients_come(std::size_t layer, std::size_t kernel);
   /// A gradient x `factor` into its place in its bucket; of an unused one zeros.
   void put_in(std::int32_t parameter, std::uint32_t work, float factor);
   /// Gradients into their bucket, by one kernel.

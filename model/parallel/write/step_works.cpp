@@ -36,6 +36,20 @@ Operation operation_of(OwnCollective::Kind kind) {
   return Operation::all_reduce;
 }
 
+KernelRange counted(int begin, std::size_t kernels) {
+  return {begin, begin + std::max(1, static_cast<int>(kernels)) - 1};
+}
+
+/// Of a parameter, trained or frozen, of that layer.
+template <class AnyParameter>
+ParameterUse use_of(const AnyParameter& parameter, const StepWorks::LayerWorks& layer) {
+  const auto numbers = [](const std::optional<KernelRange>& own, const KernelRange& pass) {
+    return own ? KernelRange{pass.first + own->first, pass.first + own->last} : pass;
+  };
+  return {at(parameter.layer), numbers(parameter.forward, layer.forward_kernels),
+          numbers(parameter.backward, layer.backward_kernels)};
+}
+
 }  // namespace
 
 StepWorks::StepWorks(const Workload& workload, const Cluster& cluster, Optimizer kind)
@@ -133,6 +147,38 @@ StepWorks::StepWorks(const Workload& workload, const Workload& kept, const Clust
     if (parameter.unused) continue;  // no gradient, no hook
     layers[at(parameter.layer)].completes[at(parameter.ready_after)].push_back(index);
   }
+  count_kernels();
+  find_uses(workload);
+}
+
+void StepWorks::count_kernels() {
+  int begin = 0;
+  for (LayerWorks& layer : layers) {
+    layer.forward_kernels = counted(begin, layer.forward.size());
+    begin += static_cast<int>(layer.forward.size());
+  }
+  begin = 0;
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) {
+    layer->backward_kernels = counted(begin, layer->backward.size());
+    begin += static_cast<int>(layer->backward.size());
+  }
+}
+
+void StepWorks::find_uses(const Workload& workload) {
+  for (const Parameter& each : workload.parameters) {
+    uses.push_back(use_of(each, layers[at(each.layer)]));
+    if (each.unused) uses.back().layer = 0;
+  }
+  for (const FrozenParameter& each : frozen)
+    frozen_uses.push_back(use_of(each, layers[at(each.layer)]));
+}
+
+std::vector<std::int32_t> StepWorks::in_backward() const {
+  std::vector<std::int32_t> order;
+  for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer)
+    for (const std::vector<std::int32_t>& completed : layer->completes)
+      order.insert(order.end(), completed.begin(), completed.end());
+  return order;
 }
 
 StepWriter::Device device_of(const Cluster& cluster) {

@@ -14,6 +14,14 @@
 
 namespace ddpsim {
 
+/// Where the passes take a parameter.
+struct ParameterUse {
+  std::size_t layer = 0;  ///< that completes its gradient; 0: none does
+  /// Kernels of the passes, each counted in the order in which its pass runs them, that the
+  /// parameter's module runs. Where these are not known they are all of the layer's.
+  KernelRange forward, backward;
+};
+
 /// Every piece of work that a step of this workload can consist of whatever its buckets are, found
 /// once, so that many jobs (strategies, bucket sizes) can be written from it quickly. Prices
 /// are not here: see model/cost.
@@ -40,6 +48,8 @@ struct StepWorks : WorkloadGradients {
     WeightBindings weights;
     /// [backward kernel] parameters whose gradient that kernel completes, in the order hooks fire
     std::vector<std::vector<std::int32_t>> completes;
+    /// Its kernels, counted as in ParameterUse; of a pass without any the next one.
+    KernelRange forward_kernels, backward_kernels;
     /// Collectives of the network's own in either pass, by the kernel they follow.
     std::vector<OwnSend> sends_forward, sends_backward;
   };
@@ -51,8 +61,13 @@ struct StepWorks : WorkloadGradients {
     Bytes indices, values;  ///< what each rank sends
   };
 
+  /// Gradients in the order in which kernels complete them.
+  std::vector<std::int32_t> in_backward() const;
+
   WorkTable table;
   std::vector<LayerWorks> layers;
+  std::vector<ParameterUse> uses;         ///< [parameter]
+  std::vector<ParameterUse> frozen_uses;  ///< [frozen parameter]
   // [parameter]
   /// Reads the gradient once and writes it once; of an unused one it only writes (zeros), and of a
   /// sparse one it divides the rows where they are.
@@ -85,6 +100,8 @@ struct StepWorks : WorkloadGradients {
   /// What passes of one network consist of, and updates of another with the same parameters.
   StepWorks(const Workload& passes, const Workload& kept, const Cluster& cluster,
             Optimizer optimizer);
+  void count_kernels();
+  void find_uses(const Workload& workload);
 };
 
 /// Where the tasks of a step run on this cluster.

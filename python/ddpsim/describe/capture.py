@@ -46,6 +46,7 @@ class Step:
     forward: list = field(default_factory=list)   # Launch
     backward: list = field(default_factory=list)  # Launch
     completed: list = field(default_factory=list)  # (parameter's name, backward launches before it)
+    ran: dict = field(default_factory=dict)       # module's path -> its first and last forward launch
     kept: list = field(default_factory=list)      # (forward launches before it, path, bytes)
     sparse_rows: dict = field(default_factory=dict)  # parameter's name -> rows of its gradient
     unpriced: dict = field(default_factory=dict)  # operation -> count
@@ -85,6 +86,7 @@ class Capture(TorchDispatchMode):
         self._node = None        # the backward node of the last call
         self._in_backward = False
         self._modules = []       # paths of the modules that are running
+        self._begun = []         # of these the forward launches before each
         self._node_at = {}       # autograd node -> (path, forward launches before it)
         self._kept = {}          # storage -> a weak reference to it
         self._sparse_rows = 0    # of sparse gradients that no parameter has yet
@@ -126,12 +128,16 @@ class Capture(TorchDispatchMode):
     def _module_begins(self, module, inputs):
         path = self._paths.get(module)
         self._modules.append(self.path if path is None else path)
+        self._begun.append(len(self.step.forward))
         if type(module).__name__ != 'OptimizedModule':  # of torch.compile, described eager
             self._waiting += host.MODULE
 
     def _module_ends(self, module, inputs, output):
         if self._modules:
-            self._modules.pop()
+            path, first = self._modules.pop(), self._begun.pop()
+            last = len(self.step.forward) - 1
+            if first <= last and path == self._paths.get(module):
+                self.step.ran.setdefault(path, (first, last))
 
     @property
     def path(self):

@@ -13,6 +13,7 @@ from .errors import DescribeError
 from .fused import fuse
 from .layers import Depth, cut
 from .meta import OnMeta, batch_on_meta, model_on_meta
+from .modules import Ran
 from .operations import Recorder, cache_bytes
 from .optimizers import name_of
 from .releases import NEWEST, check_release
@@ -269,13 +270,14 @@ def assembled(model, batch, capture, optimizer, fused, notes, source):
     """What was captured, as a Workload."""
     step = capture.step
     layers, places = cut(step, Depth(model), type(model).__name__)
+    ran = None if fused else Ran(step, layers, places)
     ends = fuse(layers, step.completed, places) if fused else None
     if fused:
         notes.append('fused: of each chain of kernels that only move memory, the first reads and '
                      'the last writes count: a bound of what a compiler can save')
     sent = ([each for each, _ in step.collectives] if fused  # their places are among the unfused
             else collectives.placed(step.collectives, layers, places))
-    parameters, arrival = parameters_of(model, step, places, ends)
+    parameters, arrival = parameters_of(model, step, places, ends, ran)
     forward_gemms = {}
     for layer in layers:
         for kernel in layer.forward + layer.backward:
@@ -308,13 +310,14 @@ def assembled(model, batch, capture, optimizer, fused, notes, source):
         compute=None if compute == dtype else compute, optimizer=optimizer, attention=attention,
         layers=layers, parameters=parameters, arrival=arrival, buffers=buffers_of(model),
         frozen=frozen_of(model),
-        frozen_parameters=frozen_parameters_of(model, layers), inputs=inputs_of(batch),
+        frozen_parameters=frozen_parameters_of(model, layers, ran), inputs=inputs_of(batch),
         collectives=sent,
         notes=notes, partial=[f'{op} x {count}' for op, count in step.unpriced.items()])
 
 
-def parameters_of(model, step, places, ends):
-    """Parameters, and the order in which their gradients are complete."""
+def parameters_of(model, step, places, ends, ran):
+    """Parameters, and the order in which their gradients are complete. `ran` is None where kernels
+    are not those that were captured."""
     starts, at = {}, []  # index of every backward kernel in its layer
     for place in places:
         at.append(starts.get(place, 0))
@@ -332,9 +335,11 @@ def parameters_of(model, step, places, ends):
             continue
         last = max(0, completed[name] - 1)
         rows = step.sparse_rows.get(name)
+        forward, backward = ran.of(name, places[last], at[last]) if ran else (None, None)
         parameters.append(Parameter(name, shape, dtype, layer=places[last],
                                     after=ends[last] if ends else at[last],
-                                    sparse=rows is not None, rows=rows or 0))
+                                    sparse=rows is not None, rows=rows or 0,
+                                    forward=forward, backward=backward))
     index = {parameter.name: i for i, parameter in enumerate(parameters)}
     return parameters, [index[name] for name in completed]
 
@@ -369,7 +374,7 @@ def frozen_of(model):
     return [Frozen(*group) for group in groups.values() if group[1]]
 
 
-def frozen_parameters_of(model, layers):
+def frozen_parameters_of(model, layers, ran):
     """Parameters that are not trained, a tied one once, of formats that ddpsim knows. Each is of
     the layer of the module that it is in, or of one around that."""
     def layer_of(name):
@@ -377,8 +382,11 @@ def frozen_parameters_of(model, layers):
                   if name.startswith(layer.name + '.')]
         return max(covers, key=lambda each: (each[0], -each[1]))[1] if covers else 0
 
+    def entries(name):
+        return ran.of(name, layer_of(name)) if ran else (None, None)
+
     return [FrozenParameter(name, tuple(parameter.shape), stored_as(name, parameter.dtype),
-                            layer_of(name))
+                            layer_of(name), *entries(name))
             for name, parameter in model.named_parameters()
             if not parameter.requires_grad and parameter.dtype in STORED and parameter.numel() > 0]
 

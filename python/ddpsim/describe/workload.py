@@ -12,7 +12,8 @@ FORMAT = 'ddpsim.workload/2'
 @dataclass(frozen=True)
 class Parameter:
     """A tensor that is trained. Its gradient is complete after entry `after` of the backward
-    kernels of layer `layer`."""
+    kernels of layer `layer`; `forward` and `backward` are the first and the last entry of that
+    layer's passes that its module runs, None where they are not known."""
     name: str
     shape: tuple
     dtype: str
@@ -21,6 +22,8 @@ class Parameter:
     sparse: bool = False
     rows: int = 0
     unused: bool = False
+    forward: Optional[tuple] = None
+    backward: Optional[tuple] = None
 
 
 @dataclass(frozen=True)
@@ -40,11 +43,14 @@ class Frozen:
 
 @dataclass(frozen=True)
 class FrozenParameter:
-    """A parameter that is not trained, and the index of the layer whose passes take it."""
+    """A parameter that is not trained, and the index of the layer whose passes take it;
+    `forward` and `backward` as of a parameter that is trained."""
     name: str
     shape: tuple
     dtype: str
     layer: int
+    forward: Optional[tuple] = None
+    backward: Optional[tuple] = None
 
 
 @dataclass
@@ -183,7 +189,7 @@ def _parameter(parameter):
              ('dtype', parameter.dtype)]
     if parameter.unused:
         return _flow(pairs + [('unused', 'true')])
-    pairs += [('layer', parameter.layer), ('after', parameter.after)]
+    pairs += [('layer', parameter.layer), ('after', parameter.after), *_entries(parameter)]
     if parameter.sparse:
         pairs += [('sparse', 'true'), ('rows', parameter.rows)]
     return _flow(pairs)
@@ -191,7 +197,12 @@ def _parameter(parameter):
 
 def _frozen_parameter(parameter):
     return _flow([('name', quoted(parameter.name)), ('shape', list(parameter.shape)),
-                  ('dtype', parameter.dtype), ('layer', parameter.layer)])
+                  ('dtype', parameter.dtype), ('layer', parameter.layer), *_entries(parameter)])
+
+
+def _entries(parameter):
+    return [(key, list(getattr(parameter, key))) for key in ('forward', 'backward')
+            if getattr(parameter, key)]
 
 
 def _counted(collectives):

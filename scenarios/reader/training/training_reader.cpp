@@ -495,6 +495,7 @@ void add_shards(Map<TrainingDraft>& map) {
          [](TrainingDraft& training, const Yaml& given) {
            GivenUnits units = read_units(given, *training.workload);
            training.units = std::move(units.parameters);
+           training.unit_modules = std::move(units.modules);
            training.unit_settings = std::move(units.settings);
          },
          {.meaning = "Strategy fsdp: the modules that fully_shard is called with, in that "

@@ -115,6 +115,8 @@ class Units {
       settings.backward_prefetch = named_units(unit.draft.backward_prefetch);
       has_settings = has_settings || !(settings == UnitSettings{});
       given.parameters.push_back(std::move(unit.parameters));
+      std::vector<std::string>& modules = given.modules.emplace_back();
+      for (const Module* each : unit.modules) modules.push_back(each->name);
     }
     if (!has_settings) given.settings.clear();
     return given;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "model/parallel/training.hpp"
@@ -10,10 +11,11 @@
 
 namespace ddpsim {
 
-/// What `units` says: the parameters of each call of fully_shard, and its settings; none of these
-/// where no unit has any.
+/// What `units` says: the parameters of each call of fully_shard, its modules, and its settings;
+/// none of these where no unit has any.
 struct GivenUnits {
   std::vector<std::vector<std::int32_t>> parameters;
+  std::vector<std::vector<std::string>> modules;
   std::vector<UnitSettings> settings;
 };
 

@@ -93,6 +93,8 @@ struct DescribedParameter {
   DType dtype = DType::fp32;
   std::optional<int> layer;
   std::optional<int> after;  ///< counts every repetition of that layer's backward
+  /// The entries of that layer's passes that its module runs, counted likewise; none: not known.
+  std::optional<KernelRange> forward, backward;
   bool sparse = false;
   std::int64_t sparse_rows = 0;
   bool unused = false;
@@ -118,8 +120,8 @@ struct WorkloadDescription {
   std::vector<int> arrival;
   std::vector<BufferGroup> buffers;
   std::vector<BufferGroup> frozen;
-  std::vector<FrozenParameter> frozen_parameters;
-  std::int64_t inputs = 0;  ///< bytes of the batch; 0: not known
+  std::vector<FrozenParameter> frozen_parameters;  ///< ranges are of entries
+  std::int64_t inputs = 0;                         ///< bytes of the batch; 0: not known
   std::vector<DescribedCollective> collectives;
 };
 

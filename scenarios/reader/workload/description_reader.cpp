@@ -291,6 +291,36 @@ Value<std::vector<DescribedLayer>> layers_value() {
 
 // --- parameters ---
 
+/// `[3, 5]`: the first and the last entry of a pass that a module runs.
+Value<KernelRange> entries_value() {
+  const auto list = value::list_of(value::whole(0, std::numeric_limits<int>::max()),
+                                   "the first and the last entry, such as [3, 5]");
+  return {list.type,
+          [read = list.read](const Yaml& given) {
+            const std::vector<int> ends = read(given);
+            if (ends.size() != 2 || ends.front() > ends.back())
+              given.fail("expected the first and the last entry, such as [3, 5]");
+            return KernelRange{ends.front(), ends.back()};
+          },
+          [write = list.write](YAML::Emitter& out, const KernelRange& range) {
+            write(out, {range.first, range.last});
+          }};
+}
+
+template <class AnyParameter>
+void add_entries(Map<AnyParameter>& map) {
+  map.key("forward", entries_value(), &AnyParameter::forward,
+          {.meaning = "The first and the last entry of that layer's forward pass that its module "
+                      "runs, from 0 and with every repetition counted: what gathers parameters "
+                      "does so before.",
+           .otherwise = "all of the layer's",
+           .example = "[3, 4]"})
+      .key("backward", entries_value(), &AnyParameter::backward,
+           {.meaning = "Likewise of its backward pass.",
+            .otherwise = "all of the layer's",
+            .example = "[8, 12]"});
+}
+
 void finish_parameter(DescribedParameter& parameter, const YamlMap& map) {
   if (const auto rows = map.find("rows"); rows && !parameter.sparse)
     rows->fail("rows are a sparse gradient's: say sparse: true");
@@ -299,6 +329,9 @@ void finish_parameter(DescribedParameter& parameter, const YamlMap& map) {
   if (elements > most_parameters)
     map.find("shape")->fail(
         fmt::format("{:.3g} elements are more than any memory holds", elements));
+  for (const char* key : {"forward", "backward"})
+    if (const auto entries = map.find(key); entries && parameter.unused)
+      entries->fail("the parameter is unused, and nothing runs for it: take this out");
   if (parameter.unused) return;
   map.at("layer");
   map.at("after");
@@ -306,42 +339,44 @@ void finish_parameter(DescribedParameter& parameter, const YamlMap& map) {
 
 const Map<DescribedParameter>& parameter_map() {
   constexpr int most = std::numeric_limits<int>::max();
-  static const auto map =
-      Map<DescribedParameter>("described_parameter", "A parameter that is trained.")
-          .key("name", value::text("a name"), &DescribedParameter::name,
-               {.meaning = "Its name, as named_parameters() spells it.",
-                .example = "blocks.0.weight",
-                .required = true})
-          .key("shape",
-               value::list_of(value::whole<std::int64_t>(1, most_elements),
-                              "a list of whole numbers, such as [768, 768]"),
-               &DescribedParameter::shape,
-               {.meaning = "Its shape.", .example = "[768, 768]", .required = true})
-          .key("dtype", value::one_of(stored_dtypes), &DescribedParameter::dtype,
-               {.meaning = "How it and its gradient are stored.", .always_written = true})
-          .key("layer", value::whole(0, most), &DescribedParameter::layer,
-               {.meaning = "The layer, by its index in `layers`, whose backward pass completes its "
-                           "gradient.",
-                .otherwise = "needed, unless the parameter is unused",
-                .example = "3"})
-          .key("after", value::whole(0, most), &DescribedParameter::after,
-               {.meaning = "The entry of that layer's backward pass, from 0 and with every "
-                           "repetition counted, behind which its gradient is complete.",
-                .otherwise = "needed, unless the parameter is unused",
-                .example = "12"})
-          .key("sparse", value::boolean(), &DescribedParameter::sparse,
-               {.meaning = "Whether its gradient is sparse, as an embedding's may be: it is "
-                           "reduced by itself."})
-          .key("rows", value::whole<std::int64_t>(1, most_elements),
-               &DescribedParameter::sparse_rows,
-               {.meaning = "How many rows a sparse gradient sends.",
-                .otherwise = "all of them",
-                .example = "512"})
-          .key("unused", value::boolean(), &DescribedParameter::unused,
-               {.meaning = "Whether no gradient reaches it in this step."})
-          .needs_also({{.key = "layer"}, {.key = "unused", .value = {value::word("true")}}})
-          .needs_also({{.key = "after"}, {.key = "unused", .value = {value::word("true")}}})
-          .check(finish_parameter);
+  static const auto map = [] {
+    Map<DescribedParameter> all("described_parameter", "A parameter that is trained.");
+    all.key("name", value::text("a name"), &DescribedParameter::name,
+            {.meaning = "Its name, as named_parameters() spells it.",
+             .example = "blocks.0.weight",
+             .required = true})
+        .key("shape",
+             value::list_of(value::whole<std::int64_t>(1, most_elements),
+                            "a list of whole numbers, such as [768, 768]"),
+             &DescribedParameter::shape,
+             {.meaning = "Its shape.", .example = "[768, 768]", .required = true})
+        .key("dtype", value::one_of(stored_dtypes), &DescribedParameter::dtype,
+             {.meaning = "How it and its gradient are stored.", .always_written = true})
+        .key("layer", value::whole(0, most), &DescribedParameter::layer,
+             {.meaning = "The layer, by its index in `layers`, whose backward pass completes its "
+                         "gradient.",
+              .otherwise = "needed, unless the parameter is unused",
+              .example = "3"})
+        .key("after", value::whole(0, most), &DescribedParameter::after,
+             {.meaning = "The entry of that layer's backward pass, from 0 and with every "
+                         "repetition counted, behind which its gradient is complete.",
+              .otherwise = "needed, unless the parameter is unused",
+              .example = "12"})
+        .key("sparse", value::boolean(), &DescribedParameter::sparse,
+             {.meaning = "Whether its gradient is sparse, as an embedding's may be: it is "
+                         "reduced by itself."})
+        .key("rows", value::whole<std::int64_t>(1, most_elements), &DescribedParameter::sparse_rows,
+             {.meaning = "How many rows a sparse gradient sends.",
+              .otherwise = "all of them",
+              .example = "512"})
+        .key("unused", value::boolean(), &DescribedParameter::unused,
+             {.meaning = "Whether no gradient reaches it in this step."})
+        .needs_also({{.key = "layer"}, {.key = "unused", .value = {value::word("true")}}})
+        .needs_also({{.key = "after"}, {.key = "unused", .value = {value::word("true")}}})
+        .check(finish_parameter);
+    add_entries(all);
+    return all;
+  }();
   return map;
 }
 
@@ -397,22 +432,25 @@ const Map<BufferGroup>& frozen_map() {
 }
 
 const Map<FrozenParameter>& frozen_parameter_map() {
-  static const auto map =
-      Map<FrozenParameter>("described_frozen_parameter", "A parameter that is not trained.")
-          .key("name", value::text("a name"), &FrozenParameter::name,
-               {.meaning = "Its name, as named_parameters() spells it.",
-                .example = "embed.weight",
-                .required = true})
-          .key("shape",
-               value::list_of(value::whole<std::int64_t>(1, most_elements),
-                              "a list of whole numbers, such as [768, 768]"),
-               &FrozenParameter::shape,
-               {.meaning = "Its shape.", .example = "[768, 768]", .required = true})
-          .key("dtype", value::one_of(stored_dtypes), &FrozenParameter::dtype,
-               {.meaning = "How it is stored.", .always_written = true})
-          .key("layer", value::whole(0, std::numeric_limits<int>::max()), &FrozenParameter::layer,
-               {.meaning = "The layer, by its index in `layers`, whose passes take it.",
-                .always_written = true});
+  static const auto map = [] {
+    Map<FrozenParameter> all("described_frozen_parameter", "A parameter that is not trained.");
+    all.key("name", value::text("a name"), &FrozenParameter::name,
+            {.meaning = "Its name, as named_parameters() spells it.",
+             .example = "embed.weight",
+             .required = true})
+        .key("shape",
+             value::list_of(value::whole<std::int64_t>(1, most_elements),
+                            "a list of whole numbers, such as [768, 768]"),
+             &FrozenParameter::shape,
+             {.meaning = "Its shape.", .example = "[768, 768]", .required = true})
+        .key("dtype", value::one_of(stored_dtypes), &FrozenParameter::dtype,
+             {.meaning = "How it is stored.", .always_written = true})
+        .key("layer", value::whole(0, std::numeric_limits<int>::max()), &FrozenParameter::layer,
+             {.meaning = "The layer, by its index in `layers`, whose passes take it.",
+              .always_written = true});
+    add_entries(all);
+    return all;
+  }();
   return map;
 }
 
@@ -487,6 +525,20 @@ void check_layers(const WorkloadDescription& description, const YamlMap& map) {
   }
 }
 
+/// The entries that a parameter's module runs are some of its layer's.
+template <class AnyParameter>
+void check_entries(const AnyParameter& parameter, const DescribedLayer& layer,
+                   const YamlMap& place) {
+  const auto check = [&](const char* key, const std::optional<KernelRange>& range,
+                         const std::vector<KernelRun>& pass) {
+    if (const std::int64_t entries = entries_of(pass); range && range->last >= entries)
+      place.at(key).fail(fmt::format("the {} pass of layer {} has {} entries, counted from 0", key,
+                                     layer.name, entries));
+  };
+  check("forward", parameter.forward, layer.forward);
+  check("backward", parameter.backward, layer.backward);
+}
+
 void check_parameters(const WorkloadDescription& description, const YamlMap& map) {
   if (description.parameters.empty())
     map.find("parameters")->fail("expected at least one parameter");
@@ -516,6 +568,11 @@ void check_parameters(const WorkloadDescription& description, const YamlMap& map
       refuse("after",
              fmt::format("the backward pass of layer {} ({}) has {} entries, counted from 0", layer,
                          description.layers[layer].name, entries[layer]));
+    check_entries(parameter, description.layers[layer], YamlMap(entry(map, "parameters", p)));
+    if (parameter.backward && parameter.backward->last < *parameter.after)
+      refuse("backward", fmt::format("its gradient is complete behind entry {} (after), which its "
+                                     "module does not run",
+                                     *parameter.after));
   }
 }
 
@@ -534,6 +591,8 @@ void check_frozen(const WorkloadDescription& description, const YamlMap& map) {
     if (static_cast<std::size_t>(parameter.layer) >= description.layers.size())
       place().at("layer").fail(fmt::format("there is no layer {}: there are {}, counted from 0",
                                            parameter.layer, description.layers.size()));
+    check_entries(parameter, description.layers[static_cast<std::size_t>(parameter.layer)],
+                  place());
   }
 }
 

@@ -41,6 +41,8 @@ class DescribedPass {
       if (kernel && kernel->gemm) piece = 1;
       if (kernel) append(*kernel, piece);
       entries_ += piece;
+      kernel_of_entry_.resize(static_cast<std::size_t>(entries_),
+                              std::max(0, static_cast<int>(kernels_.size()) - 1));
       if (closings_.contains(entries_ - 1)) close();
       count -= piece;
     }
@@ -48,6 +50,13 @@ class DescribedPass {
 
   /// The kernel that holds this entry, of those in `closings`.
   int kernel_of(int closing) const { return kernel_of_closing_.at(closing); }
+
+  /// The kernels that hold these entries; of one that is left out, the kernel before it.
+  std::optional<KernelRange> kernels_of(const std::optional<KernelRange>& entries) const {
+    if (!entries || kernels_.empty()) return std::nullopt;
+    return KernelRange{kernel_of_entry_[index(entries->first)],
+                       kernel_of_entry_[index(entries->last)]};
+  }
 
   /// What a call takes the host although the device leaves out the kernel that the description has
   /// it with.
@@ -98,6 +107,7 @@ class DescribedPass {
 
   std::set<int> closings_;
   std::map<int, int> kernel_of_closing_;
+  std::vector<int> kernel_of_entry_;
   std::vector<Kernel> kernels_;
   int entries_ = 0;  ///< that have run, every repetition counted
   int merged_ = 0;   ///< into the last kernel
@@ -348,7 +358,14 @@ Workload workload_of(const WorkloadDescription& description, const std::string& 
     Parameter& parameter = workload.parameters.emplace_back(parameter_of(described));
     if (described.unused) continue;
     parameter.layer = *described.layer;
-    parameter.ready_after = backwards[index(*described.layer)].kernel_of(*described.after);
+    const DescribedPass& backward = backwards[index(*described.layer)];
+    parameter.ready_after = backward.kernel_of(*described.after);
+    parameter.forward = forwards[index(*described.layer)].kernels_of(described.forward);
+    parameter.backward = backward.kernels_of(described.backward);
+  }
+  for (FrozenParameter& each : workload.frozen_parameters) {
+    each.forward = forwards[index(each.layer)].kernels_of(each.forward);
+    each.backward = backwards[index(each.layer)].kernels_of(each.backward);
   }
   for (const DescribedCollective& each : description.collectives) {
     if (!is_priced(each)) continue;

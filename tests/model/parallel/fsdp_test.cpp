@@ -172,6 +172,7 @@ TEST_CASE("whatever units say, and with frozen parameters, all that is read was 
                                             draw.one_in(3) ? DType::bf16 : DType::fp32,
                                             draw.between(0, layers - 1)});
     Training training = random_sharding(draw);
+    workload = drawn::with_modules(draw, std::move(workload));
     if (draw.one_in(2)) training.mp_policy.param_dtype = DType::bf16;
     if (training.mp_policy.param_dtype)
       workload = drawn::cast_to(std::move(workload), *training.mp_policy.param_dtype);

@@ -95,6 +95,23 @@ inline Workload random_workload(Draw& draw) {
   return workload;
 }
 
+/// The workload with some kernels of its layer that each parameter's module runs, if they are said.
+inline Workload with_modules(Draw& draw, Workload workload) {
+  const auto range = [&draw](const std::vector<Kernel>& pass) -> std::optional<KernelRange> {
+    if (pass.empty() || draw.one_in(4)) return std::nullopt;
+    const int last = draw.between(0, static_cast<int>(pass.size()) - 1);
+    return KernelRange{draw.between(0, last), last};
+  };
+  for (Parameter& each : workload.parameters) {
+    const Layer& layer = workload.layers[at(each.layer)];
+    each.forward = range(layer.forward);
+    each.backward = range(layer.backward);
+    if (each.backward) each.backward->last = std::max(each.backward->last, each.ready_after);
+  }
+  check(workload);
+  return workload;
+}
+
 inline Cluster random_cluster(Draw& draw) {
   Cluster cluster =
       timed::ring(draw.between(1, 8), draw.time(30), gigabytes_per_second(draw.between(1, 100)));

@@ -32,6 +32,30 @@ TEST_CASE("kernels keep their layers and callers", "[model][step_works]") {
   CHECK(cost(works.copy_in[0]).host == 1us);
 }
 
+TEST_CASE("parameters are used by kernels, which are counted in the order of their pass",
+          "[model][step_works]") {
+  // Forward runs 0.0 and 1.0, backward 1.0, 1.1 and 0.0.
+  Workload workload = two_layers();
+  workload.parameters[1].backward = KernelRange{0, 0};
+  workload.parameters[2].backward = KernelRange{0, 1};
+  workload.frozen_parameters.push_back({"d", {10}, DType::fp32, 1, {}, KernelRange{1, 1}});
+  const StepWorks works = works_of(workload, two_ranks());
+  CHECK(works.layers[0].backward_kernels == KernelRange{2, 2});
+  CHECK(works.layers[1].backward_kernels == KernelRange{0, 1});
+  REQUIRE(works.uses.size() == 3);
+  CHECK(works.uses[0].layer == 0);
+  CHECK(works.uses[0].forward == KernelRange{0, 0});
+  CHECK(works.uses[0].backward == KernelRange{2, 2});
+  CHECK(works.uses[1].layer == 1);
+  CHECK(works.uses[1].forward == KernelRange{1, 1});
+  CHECK(works.uses[1].backward == KernelRange{0, 0});
+  CHECK(works.uses[2].backward == KernelRange{0, 1});
+  REQUIRE(works.frozen_uses.size() == 1);
+  CHECK(works.frozen_uses[0].forward == KernelRange{1, 1});  // all of its layer's: nobody said
+  CHECK(works.frozen_uses[0].backward == KernelRange{1, 1});
+  CHECK(works.in_backward() == std::vector<std::int32_t>{2, 1, 0});
+}
+
 TEST_CASE("a measured optimizer stands in place of the law", "[model][step_works]") {
   Workload workload = two_layers();
   workload.optimizer = 5ms;

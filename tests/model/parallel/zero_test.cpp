@@ -2,6 +2,7 @@
 #include <string>
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "model/parallel/memory/peak_memory.hpp"
 #include "model/parallel/order/build_job.hpp"
@@ -40,6 +41,13 @@ Training random_zero(drawn::Draw& draw) {
   return training;
 }
 
+/// The workload with parameters in modules that run some kernels of their layers.
+Workload in_modules(drawn::Draw& draw, Workload workload) {
+  for (Parameter& each : workload.parameters)
+    each.name = fmt::format("{}.{}.{}", draw.between(0, 2), draw.between(0, 2), each.name);
+  return drawn::with_modules(draw, std::move(workload));
+}
+
 Bytes sent(const program::Job& job, Operation operation) {
   Bytes all;
   for (const program::Task& task : job.programs.front().tasks)
@@ -57,6 +65,7 @@ TEST_CASE("in a step of ZeRO all that is read was written, and lives", "[model][
     Cluster cluster = drawn::random_cluster(draw);
     cluster.through_host.reset();
     const Training training = random_zero(draw);
+    if (draw.one_in(2)) workload = in_modules(draw, std::move(workload));
     if (training.mp_policy.param_dtype)
       workload = drawn::cast_to(std::move(workload), *training.mp_policy.param_dtype);
     const StepWorks works(workload, cluster, draw.any_of(all_optimizers));

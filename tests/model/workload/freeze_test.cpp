@@ -70,6 +70,42 @@ TEST_CASE("a frozen weight's gradient is not multiplied", "[model][freeze]") {
   }
 }
 
+TEST_CASE("what is left of a module is where its kernels are", "[model][freeze]") {
+  const Workload all = small_llama();
+  const auto names = [](const Workload& workload, int layer, const KernelRange& range) {
+    std::vector<std::string> found;
+    for (int k = range.first; k <= range.last; ++k)
+      found.push_back(workload.layers[static_cast<std::size_t>(layer)]
+                          .backward[static_cast<std::size_t>(k)]
+                          .name);
+    return found;
+  };
+  const Workload some = frozen_where(
+      all, [](const std::string& name) { return name.find("layers.1.mlp") != std::string::npos; });
+  for (const Parameter& each : some.parameters) {
+    const auto before = std::ranges::find(all.parameters, each.name, &Parameter::name);
+    REQUIRE(each.backward);
+    CHECK(names(some, each.layer, *each.backward) == names(all, each.layer, *before->backward));
+  }
+  REQUIRE(some.frozen_parameters.size() == 3);
+  for (const FrozenParameter& each : some.frozen_parameters) {
+    const auto before = std::ranges::find(all.parameters, each.name, &Parameter::name);
+    CHECK(each.forward == before->forward);
+    std::vector<std::string> kernels = names(all, each.layer, *before->backward);
+    std::erase_if(kernels, [](const std::string& name) { return name.ends_with("grad_weight"); });
+    REQUIRE(each.backward);
+    CHECK(names(some, each.layer, *each.backward) == kernels);
+  }
+  // In front of all that is trained nothing is left.
+  const Workload late = frozen_where(all, [](const std::string& name) {
+    return name.starts_with("model.embed") || name.starts_with("model.layers.0.");
+  });
+  for (const FrozenParameter& each : late.frozen_parameters) {
+    CHECK(each.forward);
+    CHECK(!each.backward);
+  }
+}
+
 TEST_CASE("something has to be trained", "[model][freeze]") {
   const Workload all = small_llama();
   CHECK_THROWS_WITH(frozen_where(all, [](const std::string&) { return true; }),

@@ -88,6 +88,48 @@ TEST_CASE("a description becomes layers of kernels with their shapes, bytes and 
   CHECK(arrival_order(workload) == std::vector<int>{2, 1, 0, 3});
 }
 
+TEST_CASE("parameters are of the kernels that hold the entries their modules run",
+          "[scenarios][description_reader]") {
+  const Scratch scratch;
+  // a's forward pass is a product and, in one kernel, what only moves memory behind it. Its backward
+  // pass has entries 0 to 2 in one kernel, which completes a.bias, then 3 and 4, 5, and 6.
+  const std::string ran =
+      in_place_of(with(15,
+                       "  - {name: a.weight, shape: [64, 32], layer: 0, after: 5, forward: [0, 2], "
+                       "backward: [3, 6]}"),
+                  "after: 2}", "after: 2, forward: [1, 1], backward: [0, 3]}");
+  const Workload workload = scenario_of(scratch, ran).workload;
+  REQUIRE(workload.layers[0].backward.size() == 4);
+  CHECK(workload.parameters[0].forward == KernelRange{0, 1});
+  CHECK(workload.parameters[0].backward == KernelRange{1, 3});
+  CHECK(workload.parameters[1].forward == KernelRange{1, 1});
+  CHECK(workload.parameters[1].backward == KernelRange{0, 1});
+  CHECK(!workload.parameters[2].forward);  // nobody said
+  CHECK(!workload.parameters[2].backward);
+
+  const auto of_weight = [&](const std::string& keys) {
+    return refused(scratch, with(15, "  - {name: a.weight, shape: [64, 32], layer: 0, after: 5, " +
+                                         keys + "}"));
+  };
+  CHECK_THAT(of_weight("forward: [2, 1]"),
+             Catch::Contains("d.yaml:15:69: parameters.forward: expected the first and the last "
+                             "entry, such as [3, 5]"));
+  CHECK_THAT(of_weight("forward: 2"), Catch::Contains("the first and the last entry"));
+  CHECK_THAT(of_weight("forward: [0, 3]"),
+             Catch::Contains("d.yaml:15:69: parameters.forward: the forward pass of layer a has 3 "
+                             "entries, counted from 0"));
+  CHECK_THAT(of_weight("backward: [5, 7]"),
+             Catch::Contains("the backward pass of layer a has 7 entries, counted from 0"));
+  CHECK_THAT(of_weight("backward: [0, 4]"),
+             Catch::Contains("its gradient is complete behind entry 5 (after), which its module "
+                             "does not run"));
+  CHECK_THAT(refused(scratch, with(18, "  - {name: c, shape: [3], unused: true, forward: [0, 0]}")),
+             Catch::Contains("the parameter is unused, and nothing runs for it: take this out"));
+  CHECK_THAT(refused(scratch, good_description +
+                                  "frozen_parameters: [{name: x, shape: [2], forward: [3, 3]}]\n"),
+             Catch::Contains("the forward pass of layer a has 3 entries, counted from 0"));
+}
+
 TEST_CASE(
     "a call without a described host time takes 7.58 us an operation and 5 us a further launch",
     "[scenarios][description_reader]") {
