@@ -11,8 +11,8 @@ import ddpsim
 pytest.importorskip('torch', minversion='2.13')
 transformers = pytest.importorskip('transformers')
 
-from fully_shard_record import ranks, recorded_step  # noqa: E402
-from test_fully_shard import on_mesh, sent_by_ddpsim  # noqa: E402
+from fully_shard_record import on_mesh, ranks, recorded_step  # noqa: E402
+from shard_models import sent_by_ddpsim  # noqa: E402
 from test_jobs import END, on_two_ranks  # noqa: E402
 
 SIZES = {'layers': 4, 'd_model': 64, 'd_ff': 128, 'heads': 4, 'vocabulary': 128, 'positions': 32}
@@ -72,8 +72,6 @@ def test_the_code_of_a_plan_sends_what_is_planned(units, replicate, scenario, tm
                        set={'training.reshard_after_forward': 'auto'} if units else None)
     # With autocast and mixed, and with replicas mixed; checkpoints or none; resharding or not.
     assert len(plan) == (6 if replicate == 1 else 4) * (1 if units else 2)
-    # Parts of a layer are gathered with it, so that their order is another (docs/sharding.md).
-    in_order = list if units is None or not units[0].endswith('attn') else sorted
     for step in plan:
         model, batch, loss = a_model()
         with ranks(4):
@@ -83,8 +81,8 @@ def test_the_code_of_a_plan_sends_what_is_planned(units, replicate, scenario, tm
         file.write_text(json.dumps(of_step(path, step)))
         planned = sent_by_ddpsim(str(file))
         # Units of several modules have names of their own.
-        assert in_order((kind, size, str(type)) for kind, _, size, type in sent) == in_order(
-            (kind, size, str(type)) for kind, _, size, type in planned)
+        assert [(kind, size, type) for kind, _, size, type in sent] == [
+            (kind, size, type) for kind, _, size, type in planned]
         has_checkpoints = step.set.get('workload.activation_checkpointing') == 'full'
         wrappers = [name for name, module in model.named_modules()
                     if type(module).__name__.endswith('CheckpointWrapper')]
@@ -218,3 +216,45 @@ def test_the_code_trains_on_two_ranks_of_gloo(scenario, tmp_path):
                                   in sent_by_ddpsim(str(file))]
         before, after = record['losses']
         assert after < before
+
+
+def counted_products(model, batch, loss):
+    """How often a step multiplies matrices, forward and backward."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Counter(TorchDispatchMode):
+        products = 0
+
+        def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
+            self.products += operation is torch.ops.aten.mm.default
+            return operation(*arguments, **(keywords or {}))
+
+    with Counter() as counter:
+        loss(model, batch).backward()
+    return counter.products
+
+
+def test_code_of_selective_checkpoints_runs_every_second_product_again(tmp_path):
+    layers, sizes = 3, {'layers': 3, 'd_model': 64, 'd_ff': 128, 'heads': 4, 'vocabulary': 128}
+    path = tmp_path / 'llama.yaml'
+    path.write_text(json.dumps({
+        'workload': {'model': {'family': 'llama', **sizes}, 'batch': 2, 'sequence': 16},
+        'cluster': {'system': 'dgx-h100'}}))
+
+    def products(checkpoints):
+        plan = ddpsim.plan(str(path), strategies='fsdp', batches=2,
+                           set={'workload.activation_checkpointing': checkpoints})
+        torch.manual_seed(1)
+        model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+            vocab_size=128, hidden_size=64, intermediate_size=128, num_hidden_layers=layers,
+            num_attention_heads=4, num_key_value_heads=4))
+        tokens = torch.randint(0, 128, (2, 16))
+        with ranks(2):
+            wrapped(plan.best.code, model)
+            return counted_products(model, tokens, lambda model, batch: model(
+                input_ids=batch, labels=batch).loss)
+
+    plain = products('none')
+    # Of the seven products of a block the first, third, fifth and seventh are kept.
+    assert products('full') == plain + 7 * layers
+    assert products('selective') == plain + 3 * layers

@@ -164,6 +164,8 @@ std::string why_no_more(const TrainingPlan& plan, const Group& group, std::size_
   for (const PlanCandidate* each : group)
     if (each->verdict == Verdict::refused) add_each_once(reasons, {"refused: " + each->error});
   const PlanCandidate* best = best_of(group);
+  if (best == nullptr && plan.ways[group.front()->way].between && group.front()->batch > 1)
+    reasons.emplace_back("no smaller batch was tried");
   if (best != nullptr && shown > 0 && best >= plan.candidates.data() + shown)
     reasons.push_back(fmt::format("at best {:.1f} % slower",
                                   100 * (1 - best->rate / plan.candidates[shown - 1].rate)));
@@ -330,10 +332,15 @@ std::string nothing_fits_text(const TrainingPlan& plan) {
   for (const PlanCandidate& each : plan.candidates)
     if (each.verdict == Verdict::too_large && (least == nullptr || each.peak < least->peak))
       least = &each;
+  const std::string_view fewer = plan.scenario.described
+                                     ? "describing it with a smaller batch, or with checkpoints, "
+                                 : least->batch > 1 ? "a smaller batch (--batches 1), "
+                                                    : "";
   return fmt::format(
-      "no combination fits {}: the least is {} by {}; try "
-      "more GPUs under fsdp, or another device (--device)",
-      memory_of_device(plan), to_string(least->peak), candidate_text(plan, *least));
+      "no combination fits {}: the least is {} by {}; try {}more GPUs under fsdp, or another "
+      "device "
+      "(--device)",
+      memory_of_device(plan), to_string(least->peak), candidate_text(plan, *least), fewer);
 }
 
 Page plan_page(const TrainingPlan& plan, std::size_t most) {

@@ -137,8 +137,8 @@ std::string memory_advice(const std::string& file, const Settings& set) {
                      there[Holds::gradient] + there[Holds::bucket];
   std::string text = fmt::format(
       "no strategy that is compared ({}) fits {:.4g} GiB: the least takes {:.4g} GiB, {:.4g} of it "
-      "parameters, gradients, buckets and optimizer state (strategy fsdp and ZeRO's comm hooks "
-      "shard these)",
+      "parameters, gradients, buckets and optimizer state (fsdp, zero1 to zero3 and ZeRO's "
+      "comm hooks shard these)",
       names_of(those_that_train(scenario)), in_gib(device), in_gib(memory.peak), in_gib(held));
   if (there[Holds::activation] > Bytes{})
     text += fmt::format(

@@ -220,6 +220,39 @@ std::vector<UnitModules> checkpoints_of(const Workload& workload) {
   return blocks;
 }
 
+/// Do checkpoints keep what some operations gave, so that they run fewer kernels again?
+bool are_selective(const Workload& workload) {
+  return std::ranges::any_of(workload.layers, [](const Layer& layer) {
+    const auto again = std::ranges::count_if(
+        layer.backward, [](const Kernel& kernel) { return kernel.recomputed == 1; });
+    return again > 0 && again < static_cast<std::ptrdiff_t>(layer.forward.size());
+  });
+}
+
+/// What a selective checkpoint keeps (checkpoint_operations_of_last_layer), for PyTorch.
+constexpr std::string_view selective_code = R"(attention = {
+    getattr(torch.ops.aten, name).default
+    for name in ("_scaled_dot_product_flash_attention",
+                 "_scaled_dot_product_efficient_attention",
+                 "_scaled_dot_product_cudnn_attention",
+                 "_scaled_dot_product_flash_attention_for_cpu")
+}
+
+def kept_results():
+    """What attention gives, and every second product with a weight, is kept."""
+    products = {False: 0, True: 0}  # in forward, and where forward runs again
+
+    def policy(context, operation, *arguments, **keywords):
+        is_kept = operation in attention
+        if operation is torch.ops.aten.mm.default:
+            products[context.is_recompute] += 1
+            is_kept = products[context.is_recompute] % 2 == 1
+        return CheckpointPolicy.MUST_SAVE if is_kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)
+
+)";
+
 /// Checkpoints as a Python expression of names: every so many-th block, as far as they are so.
 std::string names_expression_of(const std::vector<UnitModules>& blocks) {
   const auto first = numbered(blocks.front().front());
@@ -353,8 +386,9 @@ std::string fully_shard_code(const Scenario& scenario) {
   const std::vector<UnitModules> blocks =
       scenario.described ? std::vector<UnitModules>{} : checkpoints_of(scenario.workload);
   const bool casts = !(training.mp_policy == MixedPrecision{});
+  const bool selects = !blocks.empty() && are_selective(scenario.workload);
   std::string text;
-  if (casts) text += "import torch\n";
+  if (casts || selects) text += "import torch\n";
   if (!blocks.empty())
     text +=
         "from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import "
@@ -364,13 +398,19 @@ std::string fully_shard_code(const Scenario& scenario) {
   text += fmt::format("from torch.distributed.fsdp import {}{}fully_shard\n\n",
                       training.offload_policy ? "CPUOffloadPolicy, " : "",
                       casts ? "MixedPrecisionPolicy, " : "");
+  if (selects) {
+    text.insert(text.size() - 1,
+                "from torch.utils.checkpoint import CheckpointPolicy, "
+                "create_selective_checkpoint_contexts\n");
+    text += selective_code;
+  }
   if (!blocks.empty())
     text += fmt::format(
         "for name in {}:\n"
         "    above, _, last = name.rpartition(\".\")\n"
-        "    block = checkpoint_wrapper(model.get_submodule(name))\n"
+        "    block = checkpoint_wrapper(model.get_submodule(name){})\n"
         "    setattr(model.get_submodule(above), last, block)\n",
-        names_expression_of(blocks));
+        names_expression_of(blocks), selects ? ", context_fn=kept_results" : "");
   std::string given;
   if (!arguments.empty()) {
     text += fmt::format("sharding = dict(\n    {}\n)\n", fmt::join(arguments, "\n    "));

@@ -45,11 +45,16 @@ void cast_parameters(const YamlMap& entries, Scenario& scenario) {
   const YamlMap policy(training.at("mp_policy"));
   scenario.workload.cast =
       read_cast_workload(entries.at("workload"), scenario, *type, policy.at("param_dtype"));
-  if (scenario.described && scenario.workload.cast)
-    scenario.described->notes.push_back(
-        fmt::format("strategy fsdp: its passes are those described under autocast to {}, whose "
-                    "casts of weights fully_shard's mixed precision does not have",
-                    name_of(*type)));
+  if (!scenario.described || !scenario.workload.cast) return;
+  Bytes copies;
+  for (const Parameter& each : scenario.workload.parameters)
+    if (each.shape.size() > 1) copies += each.elements() * size_of(*type);
+  scenario.described->notes.push_back(
+      fmt::format("under mp_policy the passes are those described under autocast to {0}, whose "
+                  "casts of weights mixed precision of shards does not have; what they are cast "
+                  "to, up to {1}, counts as activations. Describe the model with parameters in {0} "
+                  "to plan without",
+                  name_of(*type), to_string(copies)));
 }
 
 Map<Scenario> make_scenario_map() {
