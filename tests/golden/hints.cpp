@@ -88,6 +88,8 @@ const Hints of_workloads{
     {"workload.optimizer", {65}},
     {"workload.clip_gradients", {25}},
     {"workload.times", {8}},
+    {"described_frozen_parameter.forward", {0}},
+    {"described_frozen_parameter.backward", {0}},
     {"model.base", {0}},
     {"model.layers", {100, {"1", "2", "3", "5"}}},
     {"model.d_model", {100, {"64", "128", "192", "256", "512", "768"}}},

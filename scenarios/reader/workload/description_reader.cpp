@@ -293,9 +293,9 @@ Value<std::vector<DescribedLayer>> layers_value() {
 
 /// `[3, 5]`: the first and the last entry of a pass that a module runs.
 Value<KernelRange> entries_value() {
-  const auto list = value::list_of(value::whole(0, std::numeric_limits<int>::max()),
-                                   "the first and the last entry, such as [3, 5]");
-  return {list.type,
+  const auto entry = value::whole(0, std::numeric_limits<int>::max());
+  const auto list = value::list_of(entry, "the first and the last entry, such as [3, 5]");
+  return {{value::list(entry.type, 2, 2)},
           [read = list.read](const Yaml& given) {
             const std::vector<int> ends = read(given);
             if (ends.size() != 2 || ends.front() > ends.back())

@@ -112,11 +112,11 @@ TEST_CASE("parameters are of the kernels that hold the entries their modules run
                                          keys + "}"));
   };
   CHECK_THAT(of_weight("forward: [2, 1]"),
-             Catch::Contains("d.yaml:15:69: parameters.forward: expected the first and the last "
+             Catch::Contains("d.yaml:15:68: parameters.forward: expected the first and the last "
                              "entry, such as [3, 5]"));
   CHECK_THAT(of_weight("forward: 2"), Catch::Contains("the first and the last entry"));
   CHECK_THAT(of_weight("forward: [0, 3]"),
-             Catch::Contains("d.yaml:15:69: parameters.forward: the forward pass of layer a has 3 "
+             Catch::Contains("d.yaml:15:68: parameters.forward: the forward pass of layer a has 3 "
                              "entries, counted from 0"));
   CHECK_THAT(of_weight("backward: [5, 7]"),
              Catch::Contains("the backward pass of layer a has 7 entries, counted from 0"));

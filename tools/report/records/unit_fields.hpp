@@ -17,9 +17,8 @@ inline constexpr Field units = list_field("units",
 inline constexpr Field unit_index = count_field("index", "no.", "Which unit it is, from 0.");
 inline constexpr Field unit_name =
     text_field("unit", "unit",
-               "The module whose parameters are the unit: what the first parameters of all its "
-               "modules share, or the root; where a strategy sends gradients in other pieces, "
-               "gradients and a number.")
+               "The first of the modules whose parameters are the unit, or the root; where a "
+               "strategy sends gradients in other pieces, gradients and a number.")
         .with(Look{}.to_the_left())
         .with(most);
 inline constexpr Field unit_bytes =
