@@ -80,6 +80,7 @@ const std::set<std::string> of_shards{"units",
                                       "requires_all_reduce",
                                       "mp_policy",
                                       "offload_policy",
+                                      "fsdp",
                                       "zero1",
                                       "zero2",
                                       "zero3"};

@@ -142,6 +142,7 @@ const Hints of_trainings{
     {"training.requires_all_reduce", {0}},
     {"training.mp_policy", {0}},
     {"training.offload_policy", {0}},
+    {"training.fsdp", {0}},
     {"training.zero1", {0}},
     {"training.zero2", {0}},
     {"training.zero3", {0}},

@@ -27,18 +27,13 @@ def tensors_in(given):
 
 class Recorder(TorchDispatchMode):
     """(kind, unit, bytes of the full buffer, or of an all-reduce's, type) of every collective. In
-    `order` the kind of each, among the casts, paddings and divisions of what is sent; `all_order`
-    has besides, as 'wait N', where the host waits for the event of the N-th parameter that was
-    freed in the step, or of one that was freed before it (0 and less)."""
+    `order` the kind of each, among the casts, paddings and divisions of what is sent, and where the
+    host waits: 'wait N' for the event of the N-th parameter that was freed in the step. (Events of
+    earlier steps have passed.)"""
 
     def __init__(self):
         super().__init__()
-        self.sent, self.order, self.all_order, self.units = [], [], [], []
-        self.most = 0
-
-    def add(self, what):
-        self.order.append(what)
-        self.all_order.append(what)
+        self.sent, self.order, self.units = [], [], []
 
     def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
         keywords = keywords or {}
@@ -48,16 +43,16 @@ class Recorder(TorchDispatchMode):
             given = [tensors_in(each) for each in arguments[:1 if kind == 'all-reduce' else 2]]
             full = max(sum(tensor.nbytes for tensor in each) for each in given)
             self.sent.append((kind, unit, full, given[0][0].dtype))
-            self.add(kind)
+            self.order.append(kind)
         elif unit is not None:
             name = str(operation)
             if casts(operation, arguments, keywords) or (
                     name == 'aten.copy_.default' and arguments[0].dtype != arguments[1].dtype):
-                self.add('cast')
+                self.order.append('cast')
             elif name.startswith('aten.div_.'):
-                self.add('divide')
+                self.order.append('divide')
             elif name == 'aten.constant_pad_nd.default':
-                self.add('pad')
+                self.order.append('pad')
         return operation(*arguments, **keywords)
 
     @contextlib.contextmanager
@@ -94,8 +89,8 @@ class Recorder(TorchDispatchMode):
 
         def noted_dequeue(queue):
             event = dequeue(queue)
-            if event is not None:
-                self.all_order.append(f'wait {freed[id(event)][0] if id(event) in freed else 0}')
+            if id(event) in freed:
+                self.order.append(f'wait {freed[id(event)][0]}')
             return event
 
         replace(queue, 'enqueue', noted_enqueue)

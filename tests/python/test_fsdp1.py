@@ -2,12 +2,11 @@
 which collectives, of which units, of how many bytes, of which type, in which order, with which
 casts, paddings and divisions, and where the host waits."""
 import re
+import subprocess
 
 import pytest
 from describe_models import torch, value_of
 from torch.distributed.device_mesh import init_device_mesh
-
-import ddpsim
 
 pytest.importorskip('torch', minversion='2.13')
 
@@ -18,26 +17,37 @@ from shard_models import NAMES, blocks_of, made, predicted, sent_by_ddpsim  # no
 MODELS = ['mlp', 'odd', 'vit', 'llama3', 't5', 'hf gpt2', 'hf llama', 'hf bert']
 
 
-def order_of_ddpsim(scenario):
-    """(`order`, `all_order`) as a record has them: the kinds of all collectives, casts, paddings
-    and divisions, as they are issued; and where the host waits for which event. Events are known by
-    the task that they are behind, which stands in what a wait waits for."""
-    order = []
-    report = ddpsim.schedule(scenario, tasks=True).report()
-    for what in re.findall(r'^\d+ +(\S.*?)  +\S', report, re.MULTILINE):
-        words = what.split()
-        if 'cast' in words[:2]:
-            order.append('cast')
-        elif 'padding' in words[:2]:
+KINDS = {'all_gather': 'all-gather', 'reduce_scatter': 'reduce-scatter',
+         'all_reduce': 'all-reduce', 'Cast': 'cast', 'Scale': 'divide'}
+
+
+def order_of_ddpsim(program, scenario):
+    """The kinds of all collectives, casts, paddings and divisions, as they are issued, and 'wait N'
+    where the host waits for the event of the N-th parameter that is freed: for the last kernel
+    before that."""
+    text = subprocess.run([program, 'schedule', scenario, '--program'], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+    order, freed, kernel = [], {}, None
+    for line in text[text.index('program of rank'):].splitlines():
+        if re.match(r' +-flat( again)?\d+ ', line):
+            freed[kernel] = len(freed) + 1
+        task = re.match(r' *(\d+)  (host|compute|copy in|gather|scatter|replicate) +(\w+)(.*)',
+                        line)
+        if not task:
+            continue
+        number, stream, action, rest = task.groups()
+        if stream == 'compute':
+            kernel = number
+        if stream == 'host' and action == 'Wait':
+            order.append(f'wait {freed[re.search(r"; after (.*)", rest)[1]]}')
+        elif action == 'Pack' and rest.startswith(' scattered'):
             order.append('pad')
-        elif words[0] == 'divide':
-            order.append('divide')
-        elif words[0] in ('all-gather', 'reduce-scatter', 'all-reduce') and 'copy-' not in what:
-            order.append(words[0])
+        elif action in KINDS:
+            order.append(KINDS[action])
     return order
 
 
-def check(tmp_path, name, count, units=None, policy=None, autocast=None, micro_batches=1,
+def check(program, tmp_path, name, count, units=None, policy=None, autocast=None, micro_batches=1,
           no_sync=False, replicas=1, **options):
     """A step is as FullyShardedDataParallel's with these options."""
     model, batch, loss = made(name)
@@ -57,37 +67,37 @@ def check(tmp_path, name, count, units=None, policy=None, autocast=None, micro_b
         step = step_of_fsdp1(model, batch, lambda *a: value_of(*a, loss), names, policy=policy,
                              micro_batches=micro_batches, no_sync=no_sync, **mesh, **options)
     assert sent_by_ddpsim(scenario) == step.sent
-    assert order_of_ddpsim(scenario) == step.order
+    assert order_of_ddpsim(program, scenario) == step.order
 
 
 @pytest.mark.parametrize('strategy', ['FULL_SHARD', 'SHARD_GRAD_OP'])
 @pytest.mark.parametrize('name', MODELS)
-def test_a_step_sends_what_fsdp1_sends(name, strategy, tmp_path):
+def test_a_step_sends_what_fsdp1_sends(name, strategy, program, tmp_path):
     for count in (2, 3, 4, 8):
-        check(tmp_path, name, count, sharding_strategy=strategy)
+        check(program, tmp_path, name, count, sharding_strategy=strategy)
 
 
 @pytest.mark.parametrize('prefetch', ['BACKWARD_PRE', 'BACKWARD_POST', 'none'])
 @pytest.mark.parametrize('forward', [False, True])
 @pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3', 'hf gpt2'])
-def test_units_are_gathered_ahead_where_fsdp1_does(name, forward, prefetch, tmp_path):
+def test_units_are_gathered_ahead_where_fsdp1_does(name, forward, prefetch, program, tmp_path):
     for strategy in ('FULL_SHARD', 'SHARD_GRAD_OP'):
-        check(tmp_path, name, 3, sharding_strategy=strategy, backward_prefetch=prefetch,
+        check(program, tmp_path, name, 3, sharding_strategy=strategy, backward_prefetch=prefetch,
               forward_prefetch=forward)
 
 
 @pytest.mark.parametrize('name', MODELS)
-def test_original_parameters_are_aligned_as_fsdp1_does(name, tmp_path):
+def test_original_parameters_are_aligned_as_fsdp1_does(name, program, tmp_path):
     for count in (2, 3, 4):
-        check(tmp_path, name, count, use_orig_params=True)
+        check(program, tmp_path, name, count, use_orig_params=True)
 
 
 @pytest.mark.parametrize('no_sync', [False, True])
 @pytest.mark.parametrize('name', ['mlp', 'llama3', 'hf gpt2'])
-def test_micro_batches_send_what_fsdp1_sends(name, no_sync, tmp_path):
+def test_micro_batches_send_what_fsdp1_sends(name, no_sync, program, tmp_path):
     for strategy in ('FULL_SHARD', 'SHARD_GRAD_OP'):
         for forward in (False, True):
-            check(tmp_path, name, 4, micro_batches=3, no_sync=no_sync, forward_prefetch=forward,
+            check(program, tmp_path, name, 4, micro_batches=3, no_sync=no_sync, forward_prefetch=forward,
                   sharding_strategy=strategy)
 
 
@@ -97,28 +107,28 @@ def test_micro_batches_send_what_fsdp1_sends(name, no_sync, tmp_path):
     {'reduce_dtype': torch.bfloat16},
     {'param_dtype': torch.float32, 'reduce_dtype': torch.float32}])
 @pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3', 'hf gpt2'])
-def test_mixed_precision_sends_what_fsdp1_sends(name, policy, tmp_path):
+def test_mixed_precision_sends_what_fsdp1_sends(name, policy, program, tmp_path):
     autocast = 'bf16' if policy.get('param_dtype') == torch.bfloat16 else None
     for original in (False, True):
-        check(tmp_path, name, 3, policy=policy, autocast=autocast, use_orig_params=original)
-    check(tmp_path, name, 2, policy=policy, autocast=autocast, micro_batches=2,
+        check(program, tmp_path, name, 3, policy=policy, autocast=autocast, use_orig_params=original)
+    check(program, tmp_path, name, 2, policy=policy, autocast=autocast, micro_batches=2,
           sharding_strategy='SHARD_GRAD_OP')
 
 
 @pytest.mark.parametrize('strategy', ['HYBRID_SHARD', '_HYBRID_SHARD_ZERO2'])
 @pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3'])
-def test_replicas_of_parts_send_what_fsdp1_sends(name, strategy, tmp_path):
+def test_replicas_of_parts_send_what_fsdp1_sends(name, strategy, program, tmp_path):
     for replicas, count in ((2, 4), (2, 8), (4, 8), (3, 6)):
-        check(tmp_path, name, count, replicas=replicas, sharding_strategy=strategy)
+        check(program, tmp_path, name, count, replicas=replicas, sharding_strategy=strategy)
     for no_sync in (False, True):
-        check(tmp_path, name, 4, replicas=2, sharding_strategy=strategy, micro_batches=2,
+        check(program, tmp_path, name, 4, replicas=2, sharding_strategy=strategy, micro_batches=2,
               no_sync=no_sync)
 
 
 @pytest.mark.parametrize('name', ['frozen begin', 'frozen middle', 'unused_parameters'])
-def test_frozen_units_are_gathered_and_never_reduced(name, tmp_path):
+def test_frozen_units_are_gathered_and_never_reduced(name, program, tmp_path):
     for count in (2, 3):
         for strategy in ('FULL_SHARD', 'SHARD_GRAD_OP'):
             for prefetch in ('BACKWARD_PRE', 'BACKWARD_POST', 'none'):
-                check(tmp_path, name, count, sharding_strategy=strategy,
+                check(program, tmp_path, name, count, sharding_strategy=strategy,
                       backward_prefetch=prefetch)

@@ -174,7 +174,9 @@ class HostWriter {
                   times.first, times.second);
   }
 
-  std::string range_of(std::size_t index) const { return unit_range(step_.of.job, tasks()[index]); }
+  std::string range_of(std::size_t index) const {
+    return unit_range(step_.step.training, step_.of.job, tasks()[index]);
+  }
 
   OperatorKey key_of(std::size_t index) const {
     const std::int16_t micro_batch = tasks()[index].micro_batch;

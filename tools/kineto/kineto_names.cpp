@@ -160,6 +160,22 @@ std::string_view range_of(std::string_view label, Operation operation,
   return operation == Operation::all_gather ? "FSDP::all_gather" : "FSDP::post_backward_reduce";
 }
 
+/// The same of FullyShardedDataParallel, which names no unit.
+std::string_view range_of_fsdp1(std::string_view label, Operation operation) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> labels{
+      {{"pre-forward", "FullyShardedDataParallel._pre_forward"},
+       {"post-forward", "FullyShardedDataParallel._post_forward"},
+       {"pre-backward", "FullyShardedDataParallel._pre_backward_hook"},
+       {"post-backward", "FullyShardedDataParallel._post_backward_hook"},
+       {"reduce-scatter cast", "FullyShardedDataParallel._post_backward_hook"},
+       {"reduce-scatter padding", "FullyShardedDataParallel._post_backward_hook"}}};
+  for (const auto& [of_task, range] : labels)
+    if (label == of_task) return range;
+  const bool reduces = operation == Operation::reduce_scatter || operation == Operation::divide ||
+                       operation == Operation::all_reduce;
+  return label.empty() && reduces ? "FullyShardedDataParallel._post_backward_hook" : "";
+}
+
 DeviceName copy_name(std::string_view from_to) {
   return {fmt::format("Memcpy {}", from_to), std::string(kineto::gpu_memcpy), "cudaMemcpyAsync"};
 }
@@ -236,7 +252,8 @@ std::string operator_name(const Scenario& scenario, const Training& training,
   const Operation operation = operation_of(job, task);
   if (const Kernel* own = kernel_of(scenario, training, job, task))
     return fmt::format("{}{}", kineto::aten, own->name);
-  if (operation == Operation::pack && !unit_range(job, task).empty()) {
+  if (operation == Operation::pack && !unit_range(training, job, task).empty()) {
+    if (training.is_fsdp1()) return "aten::constant_pad_nd";
     const program::Action& action = job.deed_of(task).action;
     return std::holds_alternative<program::Chunk>(action)     ? "fsdp::chunk_cat"
            : std::holds_alternative<program::Unchunk>(action) ? "fsdp::split_with_sizes_copy"
@@ -293,10 +310,13 @@ std::string operator_name(const Scenario& scenario, const Training& training,
   return fmt::format("{}{}", kineto::aten, name_of(operation));
 }
 
-std::string unit_range(const program::Job& job, const program::Task& task) {
+std::string unit_range(const Training& training, const program::Job& job,
+                       const program::Task& task) {
   const auto& [action, origin] = job.deed_of(task);
   if (origin.group == nobody || job.groups[at(origin.group)].name.empty()) return "";
   const std::string label = origin.label == 0 ? "" : job.labels[at(origin.label)];
+  if (training.is_fsdp1())
+    return std::string(range_of_fsdp1(label, job.works[task.work].operation));
   const std::string_view range = range_of(label, job.works[task.work].operation, action);
   if (range.empty()) return "";
   const std::string& unit = job.groups[at(origin.group)].name;

@@ -29,8 +29,10 @@ std::string operator_name(const Scenario& scenario, const Training& training,
                           const program::Job& job, const program::Task& task);
 
 /// "FSDP::all_gather (layers.3)": the range of fully_shard that a task of a named unit belongs to;
-/// of the root it has no name behind. "": it belongs to none.
-std::string unit_range(const program::Job& job, const program::Task& task);
+/// of the root it has no name behind, and of FullyShardedDataParallel no unit has. "": it belongs
+/// to none.
+std::string unit_range(const Training& training, const program::Job& job,
+                       const program::Task& task);
 
 /// "Optimizer.step#AdamW.step"
 std::string optimizer_annotation(Optimizer optimizer);

@@ -164,7 +164,7 @@ class StreamWriter {
   }
 
   std::string annotation_of(std::size_t task) const {
-    const std::string range = unit_range(step_.of.job, step_.task(task));
+    const std::string range = unit_range(step_.step.training, step_.of.job, step_.task(task));
     return range.empty() ? step_.label(task) : range;
   }
 

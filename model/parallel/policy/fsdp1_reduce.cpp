@@ -22,7 +22,7 @@ void FlatReductions::put_together(StepBuilder& step, const FlatUnit& unit) {
   }
   const program::Operands written = writer.memory.list(to);
   const Bytes size = flat.count * size_of(unit.whole_type);
-  writer.kernel_task(Operation::pack, moving(Operation::pack, 2 * size),
+  writer.kernel_task(Operation::concatenate, moving(Operation::concatenate, 2 * size),
                      program::Pack{.to = written, .from = writer.memory.list(from)},
                      origin_of(step, unit, "gradients into one"));
   for (const Slice& each : from) writer.goes(each, StepStream::compute);

@@ -39,7 +39,7 @@ TEST_CASE("an unknown key is refused where it stands, with the nearest known one
         "reshard_after_forward, reshard_after_backward, forward_prefetch, backward_prefetch, "
         "replicate, requires_all_reduce, reduce_scatter_max_input_buffers, "
         "separate_reduce_scatter_group, cuda_device_max_connections, mp_policy, offload_policy, "
-        "zero1, zero2, zero3");
+        "fsdp, zero1, zero2, zero3");
   CHECK(refusal_at(scratch, 12, "zebra_crossing: 1") ==
         "s.yaml:12:1: zebra_crossing: unknown key" + known_in_scenario);
   // In flow style: "cluster: {dev..." puts the key in column 11.
