@@ -233,7 +233,8 @@ class Measurement {
     std::vector<Duration> extra;
     for (const MeasuredCollective& cost : result_.collectives) {
       const Bytes size = operation == Operation::all_gather ? cost.ranks * cost.size : cost.size;
-      if (cost.operation != operation || cost.ranks != backend_.ranks() || !is_usual(size)) continue;
+      if (cost.operation != operation || cost.ranks != backend_.ranks() || !is_usual(size))
+        continue;
       const program::Job job =
           job_of_awaited_collectives({operation, cost.ranks, size}, backend_.ranks(), 7);
       for (int round = 0; round < 2; ++round) {

@@ -10,8 +10,8 @@
 namespace ddpsim {
 
 /// One module of a network: what it runs forward, what it runs backward, what it trains. Names
-/// are relative to its layer ("attn.q_proj"); a parameter's `ready_after`, and its kernels where not
-/// all of the module's are its own, count in these passes.
+/// are relative to its layer ("attn.q_proj"); a parameter's `ready_after`, and its kernels where
+/// not all of the module's are its own, count in these passes.
 struct Module {
   std::vector<Kernel> forward;
   std::vector<Kernel> backward;

@@ -193,8 +193,8 @@ bool has_memory(const Workload& workload);
 std::vector<int> arrival_order(const Workload& workload);
 
 /// Throws std::invalid_argument, naming the parameter or kernel, if an index points nowhere, a
-/// shape or a size is not positive, a name repeats, a range of kernels leaves its pass, or `arrival`
-/// is not a permutation.
+/// shape or a size is not positive, a name repeats, a range of kernels leaves its pass, or
+/// `arrival` is not a permutation.
 void check(const Workload& workload);
 
 }  // namespace ddpsim

@@ -97,8 +97,8 @@ def test_original_parameters_are_aligned_as_fsdp1_does(name, program, tmp_path):
 def test_micro_batches_send_what_fsdp1_sends(name, no_sync, program, tmp_path):
     for strategy in ('FULL_SHARD', 'SHARD_GRAD_OP'):
         for forward in (False, True):
-            check(program, tmp_path, name, 4, micro_batches=3, no_sync=no_sync, forward_prefetch=forward,
-                  sharding_strategy=strategy)
+            check(program, tmp_path, name, 4, micro_batches=3, no_sync=no_sync,
+                  forward_prefetch=forward, sharding_strategy=strategy)
 
 
 @pytest.mark.parametrize('policy', [
@@ -110,7 +110,8 @@ def test_micro_batches_send_what_fsdp1_sends(name, no_sync, program, tmp_path):
 def test_mixed_precision_sends_what_fsdp1_sends(name, policy, program, tmp_path):
     autocast = 'bf16' if policy.get('param_dtype') == torch.bfloat16 else None
     for original in (False, True):
-        check(program, tmp_path, name, 3, policy=policy, autocast=autocast, use_orig_params=original)
+        check(program, tmp_path, name, 3, policy=policy, autocast=autocast,
+              use_orig_params=original)
     check(program, tmp_path, name, 2, policy=policy, autocast=autocast, micro_batches=2,
           sharding_strategy='SHARD_GRAD_OP')
 

@@ -11,7 +11,8 @@ namespace ddpsim {
 std::optional<Refusal> fsdp_refusal(const WorkloadGradients& workload, const Training& training,
                                     const StepWriter::Device& device);
 
-/// Throws std::invalid_argument where the variant of fsdp cannot do the step, or it is not modelled.
+/// Throws std::invalid_argument where the variant of fsdp cannot do the step, or it is not
+/// modelled.
 void check_fsdp(const StepBuilder& step);
 
 }  // namespace ddpsim

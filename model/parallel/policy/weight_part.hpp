@@ -20,8 +20,8 @@ struct WeightPart {
 
 /// Lays the parameters, which are of one type, in a piece; `index` says which of a job's. Each
 /// begins at a multiple of `align` elements, and the end is at one of `multiple` times the ranks.
-/// Their gradients are found in `gradients`: if it is empty, in memory that begins with zeros, which
-/// is made where any of them is used.
+/// Their gradients are found in `gradients`: if it is empty, in memory that begins with zeros,
+/// which is made where any of them is used.
 WeightPart lay_out_part(StepBuilder& step, const std::vector<std::int32_t>& parameters,
                         std::int32_t index, std::int64_t align, std::int64_t multiple,
                         const program::Slice& gradients = {});

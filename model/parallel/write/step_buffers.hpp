@@ -48,8 +48,8 @@ class StepBuffers {
   /// the whole's memory is of `padded` elements, if those are more than the parameter has.
   void shard(std::int32_t parameter, std::int64_t elements, std::int16_t communicator,
              std::int64_t padded = 0);
-  /// The same of a parameter that lies among others, from `begin` on, in something flat of which the
-  /// rank keeps the part `shard`. Where its whole lies `lies_in` says.
+  /// As above, for a parameter that lies among others, from `begin` on, in something flat of which
+  /// the rank keeps the part `shard`. Where its whole lies `lies_in` says.
   void shard_in_flat(std::int32_t parameter, std::int64_t begin, const program::Slice& shard,
                      std::int16_t communicator);
   /// From now on kernels find the whole parameter there.

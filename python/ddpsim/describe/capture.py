@@ -46,7 +46,7 @@ class Step:
     forward: list = field(default_factory=list)   # Launch
     backward: list = field(default_factory=list)  # Launch
     completed: list = field(default_factory=list)  # (parameter's name, backward launches before it)
-    ran: dict = field(default_factory=dict)       # module's path -> its first and last forward launch
+    ran: dict = field(default_factory=dict)       # module's path -> first and last forward launch
     kept: list = field(default_factory=list)      # (forward launches before it, path, bytes)
     sparse_rows: dict = field(default_factory=dict)  # parameter's name -> rows of its gradient
     unpriced: dict = field(default_factory=dict)  # operation -> count

@@ -91,8 +91,8 @@ TEST_CASE("a description becomes layers of kernels with their shapes, bytes and 
 TEST_CASE("parameters are of the kernels that hold the entries their modules run",
           "[scenarios][description_reader]") {
   const Scratch scratch;
-  // a's forward pass is a product and, in one kernel, what only moves memory behind it. Its backward
-  // pass has entries 0 to 2 in one kernel, which completes a.bias, then 3 and 4, 5, and 6.
+  // a's forward pass is a product and, in one kernel, what only moves memory behind it. Its
+  // backward pass has entries 0 to 2 in one kernel, which completes a.bias, then 3 and 4, 5, and 6.
   const std::string ran =
       in_place_of(with(15,
                        "  - {name: a.weight, shape: [64, 32], layer: 0, after: 5, forward: [0, 2], "
