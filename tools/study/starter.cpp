@@ -250,8 +250,7 @@ bool fits(const Scenario& scenario, Strategy strategy) {
 bool can_shard(const Scenario& scenario) {
   Training training = scenario.training;
   training.strategy = Strategy::fsdp;
-  return !fsdp_refusal(WorkloadGradients(scenario.workload), training,
-                              device_of(scenario.cluster));
+  return !fsdp_refusal(WorkloadGradients(scenario.workload), training, device_of(scenario.cluster));
 }
 
 }  // namespace

@@ -496,9 +496,9 @@ TEST_CASE("a rank holds a part of everything, and whole units for a while", "[mo
 TEST_CASE("F63: gathers and parts of gradients have pools of their own", "[model][fsdp]") {
   // Four units of 4 MiB on eight ranks. Of kernels: 2 MiB of parts, 4 of state, and at the end of a
   // unit's backward pass the whole unit, its gradient and the input of the reduce-scatter before
-  // it: 18 MiB. Two units are gathered at a time, 8 MiB. Parts of gradients, 2 MiB in the end, are of
-  // the stream of reduce-scatters. At one time there are at most 18 MiB, one gathered unit, and the
-  // parts of the two units behind, in the backward pass of the second.
+  // it: 18 MiB. Two units are gathered at a time, 8 MiB. Parts of gradients, 2 MiB in the end, are
+  // of the stream of reduce-scatters. At one time there are at most 18 MiB, one gathered unit, and
+  // the parts of the two units behind, in the backward pass of the second.
   const Workload workload =
       timed::chain(4, std::chrono::milliseconds{1}, std::chrono::milliseconds{2}, 4 * MiB);
   const StepWorks works(workload, timed::eight_gpus(), Optimizer::adamw_fused);

@@ -79,13 +79,11 @@ inline constexpr Field memory_at_peak =
                  "What there is at the peak, which these parts sum to: activations are freed while "
                  "gradients are made, so that all parts above add up to more.");
 
-inline constexpr std::array of_memory{&memory,          &peak_memory_bytes, &peak_bytes,
-                                      &reserved_bytes,  &peak_at,           &peak_at_layer,
-                                      &peak_at_ms,
-                                      &device_bytes,    &parameters_bytes,  &module_buffers_bytes,
-                                      &frozen_bytes,    &inputs_bytes,      &workspaces_bytes,
-                                      &gradients_bytes, &buckets_bytes,     &optimizer_bytes,
-                                      &hook_bytes,      &activations_bytes, &working_bytes,
-                                      &memory_at_peak};
+inline constexpr std::array of_memory{
+    &memory,           &peak_memory_bytes,    &peak_bytes,    &reserved_bytes,
+    &peak_at,          &peak_at_layer,        &peak_at_ms,    &device_bytes,
+    &parameters_bytes, &module_buffers_bytes, &frozen_bytes,  &inputs_bytes,
+    &workspaces_bytes, &gradients_bytes,      &buckets_bytes, &optimizer_bytes,
+    &hook_bytes,       &activations_bytes,    &working_bytes, &memory_at_peak};
 
 }  // namespace ddpsim::fields

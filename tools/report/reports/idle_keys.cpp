@@ -104,9 +104,8 @@ std::vector<std::string> idle_key_notes(const Scenario& scenario) {
     if (const std::string keys =
             fsdp_keys(scenario.training, any(std::mem_fn(&Training::has_policy)));
         !keys.empty())
-      notes.push_back(
-          fmt::format("{}: {} without effect here: of fsdp, and `compare` has no fsdp",
-                      scenario.name, keys));
+      notes.push_back(fmt::format("{}: {} without effect here: of fsdp, and `compare` has no fsdp",
+                                  scenario.name, keys));
   if (const std::string keys = zero_keys(scenario); !keys.empty())
     notes.push_back(fmt::format(
         "{}: {} without effect here: `compare` has no strategy of that name", scenario.name, keys));

@@ -95,9 +95,9 @@ bool has_pools(const Scenario& scenario) {
 std::string reserved_text(const Scenario& scenario, const StepMemory& memory) {
   constexpr double least_share = 0.005;
   const Bytes beyond = memory.reserved - memory.peak;
-  const bool shows = has_pools(scenario) && beyond > program::memory_segment &&
-                     static_cast<double>(beyond.count) >
-                         least_share * static_cast<double>(memory.peak.count);
+  const bool shows =
+      has_pools(scenario) && beyond > program::memory_segment &&
+      static_cast<double>(beyond.count) > least_share * static_cast<double>(memory.peak.count);
   return shows ? fmt::format(", {:.3g} reserved", in_gib(memory.reserved)) : "";
 }
 
@@ -105,11 +105,10 @@ std::string reserved_text(const Scenario& scenario, const StepMemory& memory) {
 std::string memory_line(const Scenario& scenario, const std::string& name,
                         const StepMemory& memory) {
   const Bytes device = scenario.cluster.device.memory;
-  return fmt::format("memory per rank: {}{:.3g} GiB{}{} ({}{}): {}",
-                     memory.is_whole() ? "" : "more than ", in_gib(memory.peak),
-                     device > Bytes{} ? fmt::format(" of {:.3g}", in_gib(device)) : "",
-                     reserved_text(scenario, memory), name, moment_text(scenario, memory),
-                     parts_text(memory));
+  return fmt::format(
+      "memory per rank: {}{:.3g} GiB{}{} ({}{}): {}", memory.is_whole() ? "" : "more than ",
+      in_gib(memory.peak), device > Bytes{} ? fmt::format(" of {:.3g}", in_gib(device)) : "",
+      reserved_text(scenario, memory), name, moment_text(scenario, memory), parts_text(memory));
 }
 
 }  // namespace
