@@ -199,7 +199,9 @@ def step_of_fully_shard(model, batch, loss, units, *, micro_batches=1, no_sync=F
     fully_shard(model, **settings)
     names = [unit[0] for unit in units]
     wrapped = [model.get_submodule(name) for name in names]
-    depths(wrapped, forward_prefetch, backward_prefetch)
+    # Units behind a block's are those inside of it, though their calls come before the block's.
+    depths([module for module in model.modules() if module in wrapped], forward_prefetch,
+           backward_prefetch)
     set_own(wrapped, names, own)
     model.set_reduce_scatter_max_input_buffers(reduce_scatter_max_input_buffers)
     return recorded_step(model, batch, loss, micro_batches=micro_batches, no_sync=no_sync,

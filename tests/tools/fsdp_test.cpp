@@ -55,6 +55,29 @@ TEST_CASE("schedule names units, and no gradient hooks", "[tools][fsdp]") {
   CHECK_THAT(ddpsim({"schedule", file, "--program"}).out, Contains("a hook of unit 1"));
 }
 
+TEST_CASE("real ranks run units inside blocks as they are predicted", "[tools][fsdp]") {
+  const Scratch scratch;
+  const std::string json = scratch.path("result.json").string();
+  const Outcome outcome = ddpsim(
+      {"validate", shipped("examples/mlp-2ranks.yaml"), "--backend", "threads", "--ranks", "2",
+       "--set", "compare=[none, fsdp]", "--set",
+       "workload.model={family: llama, layers: 2, d_model: 32, d_ff: 64, heads: 4, kv_heads: 2, "
+       "vocabulary: 100}",
+       "--set", "workload.batch=2", "--set", "workload.sequence=16", "--set",
+       "training.units=[model.layers.*.self_attn, model.layers.*.mlp, model.layers.*]", "--set",
+       "training.reshard_after_forward=true", "--steps", "3", "--warm-up", "1", "--repeats", "2",
+       "--timeout", "60 s", "--json", json});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json fsdp = Json::parse(content_of(json)).at("results").at(1);
+  CHECK(fsdp.at("strategy") == "fsdp");
+  CHECK(fsdp.at("gradients").at("wrong") == 0);
+  CHECK(fsdp.at("gradients").at("worst_over_tolerance") > 0);
+  // The root, and three units of each block: two gathers and a reduce-scatter of each.
+  CHECK(fsdp.at("predicted").at("collectives") == 3 * 7);
+  CHECK(fsdp.at("measured").at("collectives") == 3 * 7);
+}
+
 TEST_CASE("every output takes a sharded step with micro-batches", "[tools][fsdp]") {
   const Scratch scratch;
   for (const std::string more :
