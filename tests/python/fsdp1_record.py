@@ -29,14 +29,20 @@ class Recorder(TorchDispatchMode):
     """(kind, unit, bytes of the full buffer, or of an all-reduce's, type) of every collective. In
     `order` the kind of each, among the casts, paddings and divisions of what is sent, and where the
     host waits: 'wait N' for the event of the N-th parameter that was freed in the step. (Events of
-    earlier steps have passed.)"""
+    earlier steps have passed.) `most` is how many bytes whole flat parameters of `handles`, and
+    casts of their parts, take at a time, as operations see it."""
 
-    def __init__(self):
+    def __init__(self, handles):
         super().__init__()
         self.sent, self.order, self.units = [], [], []
+        self.handles, self.most = handles, 0
 
     def __torch_dispatch__(self, operation, types, arguments=(), keywords=None):
         keywords = keywords or {}
+        flat = [getattr(each.flat_param, name, None) for each in self.handles
+                for name in ('_full_param_padded', '_mp_shard')]
+        self.most = max(self.most, sum(each.untyped_storage().size() for each in flat
+                                       if each is not None))
         unit = self.units[-1] if self.units else None
         kind = KINDS.get(str(operation))
         if kind:
@@ -140,7 +146,7 @@ def step_of_fsdp1(model, batch, loss, units, *, micro_batches=1, no_sync=False,
         optimizer.step()
         optimizer.zero_grad()
 
-    recorder = Recorder()
+    recorder = Recorder([each._handle for each in FSDP.fsdp_modules(model) if each._handle])
     for _ in range(3):
         step()
     with recorder.watching(names), recorder:

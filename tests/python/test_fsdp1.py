@@ -21,12 +21,15 @@ KINDS = {'all_gather': 'all-gather', 'reduce_scatter': 'reduce-scatter',
          'all_reduce': 'all-reduce', 'Cast': 'cast', 'Scale': 'divide'}
 
 
-def order_of_ddpsim(program, scenario):
+def program_of_ddpsim(program, scenario):
+    return subprocess.run([program, 'schedule', scenario, '--program'], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+
+
+def order_in(text):
     """The kinds of all collectives, casts, paddings and divisions, as they are issued, and 'wait N'
     where the host waits for the event of the N-th parameter that is freed: for the last kernel
     before that."""
-    text = subprocess.run([program, 'schedule', scenario, '--program'], check=True,
-                          stdout=subprocess.PIPE, text=True).stdout
     order, freed, kernel = [], {}, None
     for line in text[text.index('program of rank'):].splitlines():
         if re.match(r' +-flat( again)?\d+ ', line):
@@ -45,6 +48,20 @@ def order_of_ddpsim(program, scenario):
         elif action in KINDS:
             order.append(KINDS[action])
     return order
+
+
+SIZES = {'fp32': 4, 'bf16': 2, 'fp16': 2}
+
+
+def most_in(text):
+    """The most bytes of whole flat parameters, and of casts of parts, that are there at a time."""
+    sizes = {name: int(elements) * SIZES[dtype] for name, elements, dtype in
+             re.findall(r'^  ((?:flat|flat again|cast part)\d+) +\w+, (\d+) (\w+)', text, re.M)}
+    now = most = 0
+    for sign, name in re.findall(r'^ +([+-])((?:flat|flat again|cast part)\d+) ', text, re.M):
+        now += sizes[name] if sign == '+' else -sizes[name]
+        most = max(most, now)
+    return most
 
 
 def check(program, tmp_path, name, count, units=None, policy=None, autocast=None, micro_batches=1,
@@ -67,7 +84,9 @@ def check(program, tmp_path, name, count, units=None, policy=None, autocast=None
         step = step_of_fsdp1(model, batch, lambda *a: value_of(*a, loss), names, policy=policy,
                              micro_batches=micro_batches, no_sync=no_sync, **mesh, **options)
     assert sent_by_ddpsim(scenario) == step.sent
-    assert order_of_ddpsim(program, scenario) == step.order
+    text = program_of_ddpsim(program, scenario)
+    assert order_in(text) == step.order
+    assert most_in(text) == step.most
 
 
 @pytest.mark.parametrize('strategy', ['FULL_SHARD', 'SHARD_GRAD_OP'])
