@@ -7,9 +7,10 @@
 //     megatron    ddp_average_in_collective; none of the overlaps, or overlap_grad_reduce with
 //                 ddp_bucket_size, without and with overlap_param_gather
 //
-// In stage 3 there are overlap_comm, stage3_prefetch_bucket_size, stage3_max_live_parameters and
-// stage3_max_reuse_distance first, all combinations; what is gathered when hardly depends on how
-// gradients are reduced, so other sizes of buckets are tried with the best of these alone.
+// In stage 3 there are overlap_comm, stage3_prefetch_bucket_size, stage3_max_live_parameters,
+// stage3_max_reuse_distance and stage3_param_persistence_threshold (0, by default and as given)
+// first, all combinations; what is gathered when hardly depends on how gradients are reduced, so
+// other sizes of buckets are tried with the best of these alone.
 //
 // Gradient buckets of torch and course are DistributedDataParallel's: tune of `bucketed` finds
 // them.
@@ -111,18 +112,21 @@ class ZeroWays {
                                     standard_.prefetch_bucket_size),
                 live = sizes_below(elements_, 20 * least_size, given_.max_live_parameters,
                                    standard_.max_live_parameters),
-                reuse{0, given_.max_reuse_distance, standard_.max_reuse_distance};
+                reuse{0, given_.max_reuse_distance, standard_.max_reuse_distance},
+                whole{0, given_.param_persistence_threshold, standard_.param_persistence_threshold};
     ZeroSettings settings = given_;
     for (const bool overlaps : {false, true})
-      for (const std::int64_t distance : reuse)
-        for (const std::int64_t most : live)
-          for (const std::int64_t size : ahead) {
-            settings.overlap_comm = overlaps;
-            settings.max_reuse_distance = distance;
-            settings.max_live_parameters = most;
-            settings.prefetch_bucket_size = size;
-            add(settings);
-          }
+      for (const std::int64_t threshold : whole)
+        for (const std::int64_t distance : reuse)
+          for (const std::int64_t most : live)
+            for (const std::int64_t size : ahead) {
+              settings.overlap_comm = overlaps;
+              settings.param_persistence_threshold = threshold;
+              settings.max_reuse_distance = distance;
+              settings.max_live_parameters = most;
+              settings.prefetch_bucket_size = size;
+              add(settings);
+            }
   }
 
   void add_megatron() {

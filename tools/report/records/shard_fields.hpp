@@ -83,6 +83,9 @@ inline constexpr Field max_live_parameters =
 inline constexpr Field max_reuse_distance =
     count_field("stage3_max_reuse_distance", "max reuse",
                 "Stage 3: what is used again within so many elements stays whole.");
+inline constexpr Field param_persistence_threshold =
+    count_field("stage3_param_persistence_threshold", "persistent",
+                "Stage 3: parameters of at most so many elements stay whole.");
 inline constexpr Field overlap_grad_reduce =
     flag_field("overlap_grad_reduce",
                "Variant megatron: whether buckets are reduce-scattered during backward.");
@@ -142,6 +145,7 @@ inline constexpr std::array of_shards{&format,
                                       &prefetch_bucket_size,
                                       &max_live_parameters,
                                       &max_reuse_distance,
+                                      &param_persistence_threshold,
                                       &overlap_grad_reduce,
                                       &overlap_param_gather,
                                       &ddp_bucket_size,

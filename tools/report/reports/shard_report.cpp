@@ -194,7 +194,8 @@ void add_zero_options(Record& record, const Training& training) {
       if (training.strategy == Strategy::zero3)
         record.add(fields::prefetch_bucket_size, its.prefetch_bucket_size)
             .add(fields::max_live_parameters, its.max_live_parameters)
-            .add(fields::max_reuse_distance, its.max_reuse_distance);
+            .add(fields::max_reuse_distance, its.max_reuse_distance)
+            .add(fields::param_persistence_threshold, its.param_persistence_threshold);
       return;
     case ZeroVariant::megatron:
       record.add(fields::overlap_grad_reduce, its.overlap_grad_reduce)

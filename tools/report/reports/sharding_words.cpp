@@ -97,9 +97,9 @@ std::vector<SettingWords> words_of_zero(const Training& training) {
     words.push_back(millions("ahead", its.prefetch_bucket_size, standard.prefetch_bucket_size));
     words.push_back(millions("live", its.max_live_parameters, standard.max_live_parameters));
     words.push_back(millions("reuse", its.max_reuse_distance, standard.max_reuse_distance));
-    if (its.param_persistence_threshold != standard.param_persistence_threshold)
-      words.push_back({fmt::format("persistent {}", its.param_persistence_threshold),
-                       its.param_persistence_threshold, false});
+    words.push_back({fmt::format("persistent {}", its.param_persistence_threshold),
+                     its.param_persistence_threshold,
+                     its.param_persistence_threshold == standard.param_persistence_threshold});
   }
   return words;
 }
@@ -151,7 +151,8 @@ std::string meaning_of_settings(const Training& training) {
   switch (training.zero()->variant) {
     case ZeroVariant::torch:
     case ZeroVariant::course:
-      return "";
+      return "gradients travel in DistributedDataParallel's buckets, as the scenario has them: "
+             "--set training.strategy=bucketed tunes these";
     case ZeroVariant::megatron:
       return "buckets: ddp_bucket_size, in millions of elements";
     case ZeroVariant::deepspeed:
@@ -160,7 +161,8 @@ std::string meaning_of_settings(const Training& training) {
   return training.strategy == Strategy::zero3
              ? "in millions of elements: buckets: reduce_bucket_size; ahead: "
                "stage3_prefetch_bucket_size; live: stage3_max_live_parameters; reuse: "
-               "stage3_max_reuse_distance"
+               "stage3_max_reuse_distance; in elements: persistent: "
+               "stage3_param_persistence_threshold"
              : "buckets: reduce_bucket_size, in millions of elements";
 }
 

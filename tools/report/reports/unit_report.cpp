@@ -208,8 +208,11 @@ Table exposed_units_table(const Step& step) {
     return exposed_of(units[a]) > exposed_of(units[b]);
   });
   Table table{{fields::unit_name, fields::unit_bytes}};
-  for (const UnitCollectiveKind kind : kinds_of(units))
-    table.columns.push_back(columns_of(kind).because);
+  for (const UnitCollectiveKind kind : kinds_of(units)) {
+    const Field& because = columns_of(kind).because;  // nothing hides what is behind the update
+    table.columns.push_back(
+        kind == UnitCollectiveKind::updated_gather ? because.with(Importance::most) : because);
+  }
   const std::size_t shown = std::min(order.size(), most_units_shown);
   for (std::size_t i = 0; i < shown; ++i) {
     Record record;
