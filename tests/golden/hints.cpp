@@ -31,6 +31,8 @@ const Hints of_clusters{
     {"cluster.jitter", {0}},
     {"cluster.exceptions", {0}},
     {"cluster.launch", {20}},
+    {"launch.wait_all_gather", {0}},
+    {"launch.wait_reduce_scatter", {0}},
     {"cluster.host", {15, {"reference", "{base: reference, factor: 1.4}", "{factor: 0.8}"}}},
     {"cluster.collectives_at_once", {7}},
     {"cluster.through_host", {4}},
