@@ -45,6 +45,8 @@ COMMANDS = {
     'run of a description': ('run', 'described.yaml'),
     'run of shards': ('run', FIRST, '--why', *SHARDED),
     'run of zero2': ('run', FIRST, '--why', '--set', 'compare=[zero2]'),
+    'run in one queue': ('run', FIRST, '--why', '--set', 'compare=[fsdp]', '--set',
+                         'training={strategy: fsdp, cuda_device_max_connections: 1}'),
     'schedule of shards': ('schedule', FIRST, *SHARDED),
     'run --vary': ('run', FIRST, '--vary', 'training.comm_hook=none,fp16_compress'),
     'tune': ('tune', FIRST, '--uncertainty', '10%'),
@@ -86,7 +88,8 @@ class Section:
 
 
 RUNS = ('run', 'run of one rank', 'run of a description', 'run --vary', 'run of ranks that differ',
-        'run with broadcasts', 'run through the host', 'run of shards', 'run of zero2')
+        'run with broadcasts', 'run through the host', 'run of shards', 'run of zero2',
+        'run in one queue')
 TUNED_SHARDS = ('tune of fsdp', 'tune of torch', 'tune of a course', 'tune of megatron',
                 'tune of zero3')
 SECTIONS = {
