@@ -59,14 +59,35 @@ TEST_CASE("real ranks run units inside blocks as they are predicted", "[tools][f
   const Scratch scratch;
   const std::string json = scratch.path("result.json").string();
   const Outcome outcome = ddpsim(
-      {"validate", shipped("examples/mlp-2ranks.yaml"), "--backend", "threads", "--ranks", "2",
-       "--set", "compare=[none, fsdp]", "--set",
+      {"validate",
+       shipped("examples/mlp-2ranks.yaml"),
+       "--backend",
+       "threads",
+       "--ranks",
+       "2",
+       "--set",
+       "compare=[none, fsdp]",
+       "--set",
        "workload.model={family: llama, layers: 2, d_model: 32, d_ff: 64, heads: 4, kv_heads: 2, "
        "vocabulary: 100}",
-       "--set", "workload.batch=2", "--set", "workload.sequence=16", "--set",
-       "training.units=[model.layers.*.self_attn, model.layers.*.mlp, model.layers.*]", "--set",
-       "training.reshard_after_forward=true", "--steps", "3", "--warm-up", "1", "--repeats", "2",
-       "--timeout", "60 s", "--json", json});
+       "--set",
+       "workload.batch=2",
+       "--set",
+       "workload.sequence=16",
+       "--set",
+       "training.units=[model.layers.*.self_attn, model.layers.*.mlp, model.layers.*]",
+       "--set",
+       "training.reshard_after_forward=true",
+       "--steps",
+       "3",
+       "--warm-up",
+       "1",
+       "--repeats",
+       "2",
+       "--timeout",
+       "60 s",
+       "--json",
+       json});
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   const Json fsdp = Json::parse(content_of(json)).at("results").at(1);

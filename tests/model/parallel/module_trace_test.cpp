@@ -38,7 +38,8 @@ ZeroSettings settings_of(std::int64_t prefetched, std::int64_t reused) {
 Story around_kernels(ModuleTrace& trace) {
   Story story;
   const auto tell = [&](const char* what, const std::vector<std::int32_t>& parameters) {
-    if (!parameters.empty()) story.push_back(fmt::format("{} {}", what, fmt::join(parameters, " ")));
+    if (!parameters.empty())
+      story.push_back(fmt::format("{} {}", what, fmt::join(parameters, " ")));
   };
   trace.begin();
   for (const program::Pass pass : {program::Pass::forward, program::Pass::backward})
@@ -48,10 +49,9 @@ Story around_kernels(ModuleTrace& trace) {
         tell("gather", trace.gathered_for(*module));
         tell("ahead", trace.gathered_ahead(*module));
       }
-      story.push_back(fmt::format("{} {}", pass == program::Pass::forward ? "forward" : "backward",
-                                  number));
-      while (const TracedModule* module = trace.ends(kernel))
-        tell("free", trace.released(*module));
+      story.push_back(
+          fmt::format("{} {}", pass == program::Pass::forward ? "forward" : "backward", number));
+      while (const TracedModule* module = trace.ends(kernel)) tell("free", trace.released(*module));
     }
   return story;
 }
@@ -75,8 +75,8 @@ TEST_CASE("every module gathers ahead, also one that has no parameters of its ow
   // With room for one parameter. When b begins, it is there for its own backward pass, which the
   // queue passes by: so it stays, and a is gathered for the one behind that.
   ModuleTrace trace(two_modules(), settings_of(1, 0));
-  const Story expected{"ahead 0",    "ahead 1", "forward 0",  "free 0", "ahead 0", "forward 1",
-                       "backward 0", "free 1",  "backward 1", "free 0"};
+  const Story expected{"ahead 0",   "ahead 1",    "forward 0", "free 0",     "ahead 0",
+                       "forward 1", "backward 0", "free 1",    "backward 1", "free 0"};
   CHECK(around_kernels(trace) == expected);
   CHECK(around_kernels(trace) == expected);  // and so in the next step
 }
@@ -87,8 +87,8 @@ TEST_CASE("what is used again soon stays", "[model][zero][module_trace]") {
   CHECK(around_kernels(near) == Story{"gather 0", "forward 0", "free 0", "gather 1", "forward 1",
                                       "backward 0", "free 1", "gather 0", "backward 1", "free 0"});
   ModuleTrace far(two_modules(), settings_of(0, 401));
-  CHECK(around_kernels(far) == Story{"gather 0", "forward 0", "gather 1", "forward 1",
-                                     "backward 0", "free 1", "backward 1", "free 0"});
+  CHECK(around_kernels(far) == Story{"gather 0", "forward 0", "gather 1", "forward 1", "backward 0",
+                                     "free 1", "backward 1", "free 0"});
 }
 
 TEST_CASE("gradients are taken module by module", "[model][zero][module_trace]") {
