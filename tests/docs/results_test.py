@@ -45,6 +45,8 @@ COMMANDS = {
     'run of a description': ('run', 'described.yaml'),
     'run of shards': ('run', FIRST, '--why', *SHARDED),
     'run of zero2': ('run', FIRST, '--why', '--set', 'compare=[zero2]'),
+    'run in one queue': ('run', FIRST, '--why', '--set', 'compare=[fsdp]', '--set',
+                         'training={strategy: fsdp, cuda_device_max_connections: 1}'),
     'schedule of shards': ('schedule', FIRST, *SHARDED),
     'run --vary': ('run', FIRST, '--vary', 'training.comm_hook=none,fp16_compress'),
     'tune': ('tune', FIRST, '--uncertainty', '10%'),
@@ -86,7 +88,8 @@ class Section:
 
 
 RUNS = ('run', 'run of one rank', 'run of a description', 'run --vary', 'run of ranks that differ',
-        'run with broadcasts', 'run through the host', 'run of shards', 'run of zero2')
+        'run with broadcasts', 'run through the host', 'run of shards', 'run of zero2',
+        'run in one queue')
 TUNED_SHARDS = ('tune of fsdp', 'tune of torch', 'tune of a course', 'tune of megatron',
                 'tune of zero3')
 SECTIONS = {
@@ -96,7 +99,8 @@ SECTIONS = {
     'bucket': Section(RUNS, 'results[].buckets[]', ['buckets']),
     'unit': Section(RUNS, 'results[].units[]', ['units', 'collectives', 'buckets', 'why']),
     'result': Section(RUNS, 'results[]',
-                      ['run', 'units', 'throughput', 'scaling', 'seeds', 'memory', 'steps', 'why']),
+                      ['run', 'units', 'throughput', 'scaling', 'seeds', 'memory', 'steps', 'why',
+                       'collectives']),
     'run': Section(RUNS, '', ['run', 'described']),
     'run --csv': Section(('run', 'run --vary'), '',
                          ['run', 'throughput', 'memory', 'seeds', 'sweep', 'why'], '--csv',
@@ -144,7 +148,7 @@ ANCHORS = {'cluster': 'the-cluster', 'memory': 'memory', 'result': 'a-result',
 BELOW = {'why': 'why', 'steps': 'steps', 'run_ahead': 'steps', 'ddp_statistics': 'steps',
          'scaling': 'scaling', 'seeds': 'seeds', 'described': 'described',
          'collectives': 'collectives', 'units': 'units', 'kinds': 'kinds of steps',
-         'at_peak': 'memory'}
+         'at_peak': 'memory', 'behind_update': 'units'}
 # Mappings whose keys are those of a scenario.
 OF_SCENARIOS = {'set'}
 
