@@ -99,7 +99,8 @@ SECTIONS = {
     'bucket': Section(RUNS, 'results[].buckets[]', ['buckets']),
     'unit': Section(RUNS, 'results[].units[]', ['units', 'collectives', 'buckets', 'why']),
     'result': Section(RUNS, 'results[]',
-                      ['run', 'units', 'throughput', 'scaling', 'seeds', 'memory', 'steps', 'why']),
+                      ['run', 'units', 'throughput', 'scaling', 'seeds', 'memory', 'steps', 'why',
+                       'collectives']),
     'run': Section(RUNS, '', ['run', 'described']),
     'run --csv': Section(('run', 'run --vary'), '',
                          ['run', 'throughput', 'memory', 'seeds', 'sweep', 'why'], '--csv',
@@ -147,7 +148,7 @@ ANCHORS = {'cluster': 'the-cluster', 'memory': 'memory', 'result': 'a-result',
 BELOW = {'why': 'why', 'steps': 'steps', 'run_ahead': 'steps', 'ddp_statistics': 'steps',
          'scaling': 'scaling', 'seeds': 'seeds', 'described': 'described',
          'collectives': 'collectives', 'units': 'units', 'kinds': 'kinds of steps',
-         'at_peak': 'memory'}
+         'at_peak': 'memory', 'behind_update': 'units'}
 # Mappings whose keys are those of a scenario.
 OF_SCENARIOS = {'set'}
 

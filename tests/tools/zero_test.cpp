@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <map>
 
 #include <catch2/catch.hpp>
@@ -46,6 +47,67 @@ TEST_CASE("run prints the ladder: each rung keeps less on a rank", "[tools][zero
                              "reduce_bucket_size: 20000000}"})["results"];
   CHECK(told[5]["strategy"] == "zero2");
   CHECK(told[5]["exposed_ms"] < by.at("zero2")["exposed_ms"]);
+}
+
+TEST_CASE("--why says what of a ZeRO is exposed, and by what", "[tools][zero][why]") {
+  const Scratch scratch;
+  const std::string file = scratch
+                               .write("ladder.yaml",
+                                      "workload: {model: gpt2, batch: 4, sequence: 1024}\n"
+                                      "cluster: dgx-h100\n"
+                                      "training: {zero2: {reduce_bucket_size: 20000000}}\n"
+                                      "compare: [bucketed, zero1, zero2, zero3]\n")
+                               .string();
+  const auto told = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"run", file, "--why"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::map<std::string, Json> by;
+    for (const Json& each : json_of(words)["results"]) by[each["strategy"]] = each;
+    return by;
+  };
+  const auto by_kernels = [](const Json& result) {
+    double sum = 0;
+    for (const Json& bucket : result["why"]["buckets"])
+      sum += bucket["exposed_by_ms"].value("kernels_wait", 0.0);
+    return sum;
+  };
+  const auto results = told({});
+  for (const auto& [strategy, result] : results) {
+    CAPTURE(strategy);
+    const Json& why = result["why"];
+    const bool is_behind = strategy == "zero1" || strategy == "zero2";
+    REQUIRE(why.contains("behind_update") == is_behind);
+    const double behind = is_behind ? why["exposed_behind_update_ms"].get<double>() : 0;
+    CHECK(why["exposed_in_buckets_ms"].get<double>() + behind +
+              why["exposed_elsewhere_ms"].get<double>() ==
+          Approx(result["exposed_ms"].get<double>()));
+    if (!is_behind) continue;
+    // Nothing is left to hide what is sent behind the update.
+    const Json& sent = why["behind_update"];
+    CHECK(sent["kind"] == "updated_gather");
+    CHECK(behind > 0);
+    CHECK(sent["exposed_ms"].get<double>() == behind);
+    CHECK(sent["exposed_by_ms"]["itself"].get<double>() > 0.9 * behind);
+  }
+  // A broadcast for each of GPT-2's 148 parameters; one gather of parts, of which a rank sends
+  // seven eighths of all.
+  const Json& torch = results.at("zero1")["why"]["behind_update"];
+  CHECK(torch["operation"] == "broadcast");
+  CHECK(torch["count"] == 148);
+  CHECK(torch["port_bytes"] == std::int64_t{4} * 124'439'808);
+  const Json& deepspeed = results.at("zero2")["why"]["behind_update"];
+  CHECK(deepspeed["operation"] == "all-gather");
+  CHECK(deepspeed["count"] == 1);
+  CHECK(deepspeed["port_bytes"] == std::int64_t{7} * 4 * 124'439'808 / 8);
+  // Kernels wait for what stage 2 reduces, unless it has a stream of its own.
+  CHECK(by_kernels(results.at("zero2")) > 0);
+  CHECK(by_kernels(results.at("bucketed")) == 0);
+  CHECK(by_kernels(told({"--set", "training.zero2.overlap_comm=true"}).at("zero2")) == 0);
+  CHECK(results.at("zero3")["why"]["units"].size() > 0);
+  const std::string text = ddpsim({"run", file, "--why"}).out;
+  CHECK_THAT(text, Contains("zero1: 148 broadcasts of updated parameters, one after the other") &&
+                       Contains("zero2: 1 all-gather of updated parameters behind the update") &&
+                       Contains("\n  kernels wait  "));
 }
 
 TEST_CASE("real ranks run every ZeRO as it is predicted", "[tools][zero]") {
