@@ -24,6 +24,18 @@ class Odd(nn.Module):
         return torch.tanh(self.linear(x * self.scale))
 
 
+class Spare(nn.Module):
+    """A layer that its module does not use beside one that it does."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.spare = nn.Linear(3, 7)
+        self.linear = nn.Linear(width, width)
+
+    def forward(self, x):
+        return torch.tanh(self.linear(x))
+
+
 class Adapter(nn.Module):
     """A frozen layer with a trained one of low rank beside it."""
 
@@ -52,6 +64,8 @@ def made(name):
     if name == 'adapters':
         layers = [Adapter(30) for _ in range(4)]
         return nn.Sequential(*layers, nn.Linear(30, 5)), torch.randn(4, 30), mean_square
+    if name == 'spare':
+        return nn.Sequential(*[Spare(9) for _ in range(4)]), torch.randn(4, 9), mean_square
     if name == 'frozen begin':
         layers = [nn.Sequential(nn.Linear(20, 20), nn.Tanh()) for _ in range(6)]
         for layer in layers[:3]:

@@ -145,8 +145,8 @@ def test_replicas_of_parts_send_what_fsdp1_sends(name, strategy, program, tmp_pa
               no_sync=no_sync)
 
 
-@pytest.mark.parametrize('name', ['frozen begin', 'frozen middle', 'unused_parameters'])
-def test_frozen_units_are_gathered_and_never_reduced(name, program, tmp_path):
+@pytest.mark.parametrize('name', ['frozen begin', 'frozen middle', 'spare'])
+def test_frozen_units_are_never_reduced_and_unused_parameters_are(name, program, tmp_path):
     for count in (2, 3):
         for strategy in ('FULL_SHARD', 'SHARD_GRAD_OP'):
             for prefetch in ('BACKWARD_PRE', 'BACKWARD_POST', 'none'):

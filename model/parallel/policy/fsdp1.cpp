@@ -103,6 +103,7 @@ class Fsdp1 : public StrategyTasks {
     group_ = step.training.replicate == 1 ? 0 : ranks;
     step.shards = ranks;
     for (FlatUnit& unit : flat_units(step, ranks, group_)) units_.push_back({std::move(unit)});
+    for (FlatStepUnit& unit : units_) unit.is_whole = unit.stays_whole;
     reductions_ = FlatReductions(ranks, group_);
     find_places(step);
     if (replicates(step))
@@ -266,7 +267,7 @@ class Fsdp1 : public StrategyTasks {
     if (step.synced && !is_counting_) reductions_.end_backward(step);
     for (FlatStepUnit& unit : units_) {
       if (unit.gathering != nobody) wait(step, unit);
-      if (unit.is_whole && !unit.had_post_backward)
+      if (unit.is_whole && !unit.stays_whole && !unit.had_post_backward)
         reshard(step, unit, step.synced || frees_after_forward());
       unit.needs_backward = false;
     }

@@ -71,6 +71,13 @@ FlatPlaces places_of(const StepBuilder& step, const std::vector<UnitMember>& mem
   return places;
 }
 
+/// A unit in front of all that is trained has no backward pass to be freed behind. The callback that
+/// frees what was left takes it for freed, but under use_orig_params.
+bool stays_whole(const FsdpVariantSettings& settings, const ShardedUnit& unit) {
+  return !unit.has_backward && !settings.use_orig_params &&
+         !frees_after_forward(settings.sharding_strategy);
+}
+
 class UnitLayout {
  public:
   UnitLayout(StepBuilder& step, std::int32_t ranks, std::int16_t all)
@@ -82,6 +89,7 @@ class UnitLayout {
     unit.number = made.number;
     unit.is_root = made.is_root;
     unit.has_backward = made.has_backward;
+    unit.stays_whole = stays_whole(step_.training.fsdp, made);
     std::vector<std::size_t> layers;
     for (const UnitMember& each : made.members) layers.push_back(layer_of(each));
     unit.first = std::ranges::min(layers);
@@ -117,7 +125,10 @@ class UnitLayout {
                     length, Life::job, Start::zeros);
     if (unit.kept != unit.whole_type)
       unit.cast_part = add(unit, "cast part", Holds::gathered, unit.whole_type, length);
-    unit.whole[0] = add(unit, "flat", Holds::parameter, unit.whole_type, ranks_ * length);
+    unit.whole[0] = unit.stays_whole
+                        ? add(unit, "flat", Holds::parameter, unit.whole_type, ranks_ * length,
+                              Life::job, Start::zeros)
+                        : add(unit, "flat", Holds::parameter, unit.whole_type, ranks_ * length);
     unit.whole[1] = unit.whole[0];
     if (unit.has_backward && !unit.is_root &&
         frees_after_forward(step_.training.fsdp.sharding_strategy))

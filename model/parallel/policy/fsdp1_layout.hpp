@@ -14,7 +14,9 @@ namespace ddpsim {
 struct FlatUnit {
   std::int32_t number = 0;
   bool is_root = false;
-  bool has_backward = true;              ///< its outputs need a gradient
+  bool has_backward = true;  ///< its outputs need a gradient
+  /// Nothing frees it: it stays whole from the first step on, and is gathered in none behind that.
+  bool stays_whole = false;
   std::size_t first = 0, last = 0;       ///< layers
   std::vector<std::int32_t> parameters;  ///< those that are trained
   std::vector<std::int64_t> begins;      ///< [of parameters] in the flat one
