@@ -65,7 +65,7 @@ TEST_CASE("works are equal if all of their fields are", "[model][work]") {
   });
   // Each field, the sides of the GEMM, the absence of the known time, and of the law's cost three
   // figures.
-  CHECK(count == 21 + 4 + 1 + 3);
+  CHECK(count == 22 + 4 + 1 + 3);
 }
 
 TEST_CASE("a kernel's work is its shape, traffic, type, launches, time and caller",
