@@ -68,9 +68,7 @@ TypeName message_type(const Scenario& scenario, const program::Job& job,
   const auto& sent = std::get<program::Collective>(action);
   if (origin.label != 0) return type_of_hooks(job, sent);
   const program::Buffer& input = job.buffers[sent.from.buffer];
-  const bool is_of_unit =
-      input.life == program::Life::held &&
-      (input.holds == program::Holds::gathered || input.holds == program::Holds::scattered);
+  const bool is_of_unit = origin.group != nobody && !job.groups[at(origin.group)].name.empty();
   if (is_of_unit) return type_name(input.type);
   if (origin.group != nobody) {
     const std::vector<std::int32_t>& parameters = job.groups[at(origin.group)].parameters;
