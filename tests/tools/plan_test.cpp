@@ -350,7 +350,8 @@ TEST_CASE("a plan tries those of ZeRO that the scenario compares", "[tools][plan
   const std::string file = large_gpt(scratch);
   const auto strategies_of = [&](const Words& more) {
     std::map<std::string, int> count;
-    for (const Json& each : planned(file, more)["candidates"])
+    const Json plan = planned(file, more);
+    for (const Json& each : plan["candidates"])
       ++count[each["strategy"].get<std::string>()];
     return count;
   };

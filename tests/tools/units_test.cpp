@@ -210,7 +210,7 @@ TEST_CASE("keys and rows that nothing compared uses are noted", "[tools][units]"
   const std::string shards =
       of_units(scratch, ", units: [\"model.layers.*\"], replicate: 2", "compare: [bucketed]\n");
   CHECK_THAT(done({"run", shards}).err,
-             Contains("training: units and replicate without effect here: of fully_shard"));
+             Contains("training: units and replicate without effect here: of fsdp"));
   const std::string parts =
       of_units(scratch, ", zero1: {variant: deepspeed}, zero2: {overlap_comm: true}",
                "compare: [fsdp, zero2]\n");
