@@ -43,7 +43,7 @@ Map<T> make_launch_map(std::string name, bool defaults) {
         std::tuple("wait_reduce_scatter", &T::wait_reduce_scatter, "a reduce-scatter")})
     map.key(key, launch_time(), field,
             {.meaning = fmt::format("`wait` where {} is waited for.", of),
-             .unset = "`wait`",
+             .otherwise = "that of `wait`",
              .example = "40 us"});
   return map;
 }
