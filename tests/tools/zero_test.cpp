@@ -62,7 +62,8 @@ TEST_CASE("--why says what of a ZeRO is exposed, and by what", "[tools][zero][wh
     std::vector<std::string> words{"run", file, "--why"};
     words.insert(words.end(), more.begin(), more.end());
     std::map<std::string, Json> by;
-    for (const Json& each : json_of(words)["results"]) by[each["strategy"]] = each;
+    const Json results = json_of(words)["results"];
+    for (const Json& each : results) by[each["strategy"]] = each;
     return by;
   };
   const auto by_kernels = [](const Json& result) {
