@@ -71,8 +71,8 @@ FlatPlaces places_of(const StepBuilder& step, const std::vector<UnitMember>& mem
   return places;
 }
 
-/// A unit in front of all that is trained has no backward pass to be freed behind. The callback that
-/// frees what was left takes it for freed, but under use_orig_params.
+/// A unit in front of all that is trained has no backward pass to be freed behind. The callback
+/// that frees what was left takes it for freed, but under use_orig_params.
 bool stays_whole(const FsdpVariantSettings& settings, const ShardedUnit& unit) {
   return !unit.has_backward && !settings.use_orig_params &&
          !frees_after_forward(settings.sharding_strategy);
