@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -89,14 +90,58 @@ inline KeptParameters parameters_after(const SmallJob& small, const Training& tr
       all[p] = kept.front()[p];
       continue;
     }
-    for (const KeptParameters& each : kept)
-      all[p].insert(all[p].end(), each[p].begin(), each[p].end());
-    const auto whole = static_cast<std::size_t>(step.parts[p].whole);
-    REQUIRE(all[p].size() >= whole);
-    for (std::size_t i = whole; i < all[p].size(); ++i) REQUIRE(all[p][i] == 0);  // padding
-    all[p].resize(whole);
+    for (int rank = 0; rank < ranks; ++rank) {
+      const program::GradientRange mine = program::gradient_of_rank(step, rank, p);
+      const std::vector<float>& part = kept[at(rank)][p];
+      const auto begin = part.begin() + mine.at, end = begin + mine.count;
+      all[p].insert(all[p].end(), begin, end);
+      // Behind it is padding; in a flat parameter there may be others.
+      if (!training.is_fsdp1())
+        REQUIRE(std::all_of(end, part.end(), [](float each) { return each == 0; }));
+    }
+    REQUIRE(all[p].size() == static_cast<std::size_t>(step.parts[p].whole));
   }
   return all;
+}
+
+/// Parameters of two trainings, to the bit where sums have one order: of two ranks, whose halves
+/// are exact.
+inline void check_alike(const KeptParameters& found, const KeptParameters& expected, int ranks) {
+  if (ranks < 3) {
+    CHECK((found == expected));
+    return;
+  }
+  for (std::size_t p = 0; p < found.size(); ++p)
+    for (std::size_t i = 0; i < found[p].size(); ++i)
+      if (found[p][i] != Approx(expected[p][i]).epsilon(1e-4).margin(1e-6)) {
+        CAPTURE(p, i, found[p][i], expected[p][i]);
+        FAIL_CHECK("another parameter");
+        break;
+      }
+}
+
+/// Runs a step of the training: does each rank have the mean of what it keeps of the gradients? So
+/// that this can fail, half of the mean must not pass for it.
+inline void check_means(const SmallJob& job, const Training& training,
+                        const std::string& backend = "threads") {
+  Training none = training;
+  none.strategy = Strategy::none;
+  const int ranks = job.cluster.ranks();
+  const program::Job step = job.step(training);
+  const int checked = run_job(job_of(ranks, backend), [&](Backend& rank) {
+    rank.load(job.workload, job.optimizer);
+    const GradientReference reference =
+        reference_of(rank, job, job.step(none), training.micro_batches);
+    rank.run(without_updates(step));
+    ExpectedGradients expected;
+    expected.in_parts = &step;
+    const GradientCheck check = check_gradients(rank, job.workload, reference, expected);
+    if (!check.identical) return 4;
+    if (!check.good()) return 5;
+    expected.divisor = 2 * ranks;
+    return check_gradients(rank, job.workload, reference, expected).good() ? 6 : 0;
+  });
+  CHECK(checked == 0);
 }
 
 }  // namespace ddpsim

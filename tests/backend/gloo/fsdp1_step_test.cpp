@@ -8,8 +8,6 @@
 namespace ddpsim {
 namespace {
 
-using FlatParameters = std::vector<std::vector<float>>;  // [parameter]
-
 Training flatly_sharded(ShardingStrategy strategy, int replicas = 1) {
   Training training;
   training.strategy = Strategy::fsdp;
@@ -36,35 +34,6 @@ std::vector<Training> all_ways() {
   return ways;
 }
 
-/// What all ranks keep of each parameter after so many steps, put together.
-FlatParameters flat_parameters_after(const SmallJob& small, const Training& training, int steps) {
-  const int ranks = small.cluster.ranks();
-  const program::Job step = telling_parameters(small.step(training));
-  std::vector<FlatParameters> kept(at(ranks));
-  REQUIRE(run_job(job_of(ranks), [&](Backend& rank) {
-            rank.load(small.workload, small.optimizer);
-            for (int each = 0; each < steps; ++each) rank.run(step);
-            if (steps == 0) rank.run(without_updates(step));
-            for (int p = 0; p < static_cast<int>(small.workload.parameters.size()); ++p)
-              kept[at(rank.rank())].push_back(rank.gradient(p));
-            return 0;
-          }) == 0);
-  FlatParameters all(small.workload.parameters.size());
-  for (std::size_t p = 0; p < all.size(); ++p) {
-    if (step.parts.empty()) {
-      all[p] = kept.front()[p];
-      continue;
-    }
-    for (int rank = 0; rank < ranks; ++rank) {
-      const program::GradientRange mine = program::gradient_of_rank(step, rank, p);
-      const auto begin = kept[at(rank)][p].begin() + mine.at;
-      if (mine.count > 0) all[p].insert(all[p].end(), begin, begin + mine.count);
-    }
-    REQUIRE(all[p].size() == static_cast<std::size_t>(step.parts[p].whole));
-  }
-  return all;
-}
-
 }  // namespace
 
 TEST_CASE("F72-F77: every rank ends with the mean of its part of the flat gradients",
@@ -81,22 +50,7 @@ TEST_CASE("F72-F77: every rank ends with the mean of its part of the flat gradie
         CAPTURE(ranks, backend, micro_batches, no_sync, training.units,
                 name_of(training.fsdp.sharding_strategy), training.fsdp.forward_prefetch,
                 name_of(training.fsdp.backward_prefetch), training.fsdp.use_orig_params);
-        Training none = training;
-        none.strategy = Strategy::none;
-        const program::Job step = job.step(training);
-        const int checked = run_job(job_of(ranks, backend), [&](Backend& rank) {
-          rank.load(job.workload, job.optimizer);
-          const GradientReference reference =
-              reference_of(rank, job, job.step(none), micro_batches);
-          rank.run(without_updates(step));
-          ExpectedGradients expected;
-          expected.in_parts = &step;
-          if (!check_gradients(rank, job.workload, reference, expected).good()) return 5;
-          // It can fail: half of the mean is not the mean.
-          expected.divisor = 2 * ranks;
-          return check_gradients(rank, job.workload, reference, expected).good() ? 6 : 0;
-        });
-        CHECK(checked == 0);
+        check_means(job, training, backend);
       }
 }
 
@@ -111,20 +65,7 @@ TEST_CASE("F73: replicas of flat parts end with the same mean of all ranks", "[b
         Training training = flatly_sharded(strategy, 2);
         training.micro_batches = micro_batches;
         training.no_sync = no_sync;
-        Training none = training;
-        none.strategy = Strategy::none;
-        const program::Job step = job.step(training);
-        const int checked = run_job(job_of(4, backend), [&](Backend& rank) {
-          rank.load(job.workload, job.optimizer);
-          const GradientReference reference =
-              reference_of(rank, job, job.step(none), micro_batches);
-          rank.run(without_updates(step));
-          ExpectedGradients expected;
-          expected.in_parts = &step;
-          const GradientCheck check = check_gradients(rank, job.workload, reference, expected);
-          return !check.identical ? 5 : check.good() ? 0 : 6;
-        });
-        CHECK(checked == 0);
+        check_means(job, training, backend);
       }
 }
 
@@ -135,26 +76,16 @@ TEST_CASE("F72: flat parameters become what flat makes of them", "[backend][fsdp
     job.optimizer = optimizer;
     Training flat;
     flat.strategy = Strategy::flat;
-    const FlatParameters untouched = flat_parameters_after(job, flat, 0);
-    const FlatParameters expected = flat_parameters_after(job, flat, 3);
+    const KeptParameters untouched = parameters_after(job, flat, 0);
+    const KeptParameters expected = parameters_after(job, flat, 3);
     for (const Training& training : all_ways()) {
       CAPTURE(ranks, name_of(optimizer), training.units, name_of(training.fsdp.sharding_strategy),
               training.fsdp.forward_prefetch, name_of(training.fsdp.backward_prefetch),
               training.fsdp.use_orig_params);
-      CHECK((flat_parameters_after(job, training, 0) == untouched));
-      const FlatParameters found = flat_parameters_after(job, training, 3);
+      CHECK((parameters_after(job, training, 0) == untouched));
+      const KeptParameters found = parameters_after(job, training, 3);
       CHECK((found != untouched));
-      if (ranks < 3) {  // sums of two have one order, and halves are exact
-        CHECK((found == expected));
-        continue;
-      }
-      for (std::size_t p = 0; p < found.size(); ++p)
-        for (std::size_t i = 0; i < found[p].size(); ++i)
-          if (found[p][i] != Approx(expected[p][i]).epsilon(1e-4).margin(1e-6)) {
-            CAPTURE(p, i, found[p][i], expected[p][i]);
-            FAIL_CHECK("another parameter");
-            break;
-          }
+      check_alike(found, expected, ranks);
     }
   }
 }
