@@ -49,7 +49,7 @@ TEST_CASE("run prints the ladder: each rung keeps less on a rank", "[tools][zero
   CHECK(told[5]["exposed_ms"] < by.at("zero2")["exposed_ms"]);
 }
 
-TEST_CASE("--why says what of a ZeRO is exposed, and by what", "[tools][zero][why]") {
+TEST_CASE("Of a ZeRO, --why says what is exposed, and by what", "[tools][zero][why]") {
   const Scratch scratch;
   const std::string file = scratch
                                .write("ladder.yaml",

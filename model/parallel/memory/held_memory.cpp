@@ -58,6 +58,7 @@ class Buffers {
       : job_(job),
         workload_(workload),
         passes_(passes_of(workload, training)),
+        has_sparse_(std::ranges::any_of(workload.parameters, &Parameter::sparse)),
         first_name_(static_cast<int>(job.labels.size())) {
     job_.labels.insert(job_.labels.end(), names.begin(), names.end());
     find_roots();
@@ -104,7 +105,8 @@ class Buffers {
     return holds == Holds::gradient && training.pytorch == PyTorch::v1_13;
   }
   bool is_sparse_gradient(const Buffer& buffer) const {
-    return buffer.holds == Holds::gradient && workload_.parameters[at(buffer.index)].sparse;
+    return has_sparse_ && buffer.holds == Holds::gradient &&
+           workload_.parameters[at(buffer.index)].sparse;
   }
 
   void hold_what_is_used(const Training& training) {
@@ -195,6 +197,9 @@ class Buffers {
   Job& job_;
   const Workload& workload_;
   const Workload& passes_;
+  /// Where it is false, gradients may be those of units, which outnumber parameters at times:
+  /// strategies that shard take dense gradients only.
+  bool has_sparse_;
   int first_name_;                            ///< index into Job::labels
   std::vector<BufferId> roots_, used_roots_;  ///< [buffer of the job's own]
   std::vector<BufferId> in_place_of_;         ///< likewise
