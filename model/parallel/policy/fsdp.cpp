@@ -53,7 +53,8 @@ constexpr std::int32_t backward_calls(std::size_t parameters) {
   return 8 + 2 * static_cast<std::int32_t>(parameters);
 }
 
-/// Units but the root's as they begin in a pass, and as they end, by kernels of the pass.
+/// Units as they begin in a pass, and as they end, by kernels of the pass; the root's only as it
+/// begins in backward.
 struct Turns {
   struct Turn {
     std::int32_t kernel = 0;
@@ -83,7 +84,7 @@ class Fsdp : public StrategyTasks {
       units_.push_back({std::move(unit)});
     gathers_.emplace(ranks, group_);
     reductions_.emplace(ranks, group_);
-    find_turns();
+    find_turns(step.works);
     reductions_->find_upcasts(step, units_);
     step.writer.communicator(queue_of_scatters(step), group_);
     if (step.training.replicate > 1)
@@ -107,11 +108,6 @@ class Fsdp : public StrategyTasks {
     gathers_->begin_forward(step);
     for (StepUnit& unit : units_) unit.had_pre_backward = false;
     if (root() != nullptr) pre_forward(step, *root());
-  }
-
-  void before_layer(StepBuilder& step, Pass pass, std::size_t layer) override {
-    if (pass == Pass::backward && layer + 1 == step.works.layers.size() && root() != nullptr)
-      pre_backward(step, *root());
   }
 
   void before_kernel(StepBuilder& step, const PassKernel& kernel) override {
@@ -144,25 +140,39 @@ class Fsdp : public StrategyTasks {
  private:
   StepUnit* root() { return !units_.empty() && units_.front().is_root ? &units_.front() : nullptr; }
 
-  /// A unit whose modules contain another's begins before it and ends behind it. Others that begin,
-  /// or end, with the same kernel do so in the order of the forward pass, or the reverse of it.
-  void find_turns() {
+  /// A unit whose modules contain another's begins before it in forward, and ends behind it in
+  /// both passes. In backward units begin as gradients of their outputs come. What is the output of
+  /// several units, one in the other, has their hooks in the order in which their forward passes
+  /// ended. Others that begin, or end, with the same kernel do so in the order of the forward pass,
+  /// or the reverse of it.
+  void find_turns(const StepWorks& works) {
     for (StepUnit& unit : units_) {
-      if (unit.is_root) continue;
-      forward_.begins.push_back({unit.forward.first, &unit});
-      forward_.ends.push_back({unit.forward.last, &unit});
+      if (unit.is_root) {
+        if (works.layers.empty()) continue;
+        unit.depth = -1;
+        unit.forward.last = works.layers.back().forward_kernels.last;
+        unit.backward.first = works.layers.back().backward_kernels.first;
+      } else {
+        forward_.begins.push_back({unit.forward.first, &unit});
+        forward_.ends.push_back({unit.forward.last, &unit});
+        backward_.ends.push_back({unit.backward.last, &unit});
+      }
       backward_.begins.push_back({unit.backward.first, &unit});
-      backward_.ends.push_back({unit.backward.last, &unit});
     }
-    const auto sort = [](std::vector<Turns::Turn>& turns, int outer, int order) {
-      std::ranges::sort(turns, {}, [=](const Turns::Turn& each) {
-        return std::tuple(each.kernel, outer * each.unit->depth, order * each.unit->number);
-      });
-    };
-    sort(forward_.begins, 1, 1);
-    sort(forward_.ends, -1, 1);
-    sort(backward_.begins, 1, -1);
-    sort(backward_.ends, -1, -1);
+    using Turn = Turns::Turn;
+    std::ranges::sort(forward_.begins, {}, [](const Turn& each) {
+      return std::tuple(each.kernel, each.unit->depth, each.unit->number);
+    });
+    std::ranges::sort(forward_.ends, {}, [](const Turn& each) {
+      return std::tuple(each.kernel, -each.unit->depth, each.unit->number);
+    });
+    std::ranges::sort(backward_.begins, {}, [](const Turn& each) {
+      const StepUnit& unit = *each.unit;
+      return std::tuple(each.kernel, -unit.forward.last, -unit.depth, -unit.number);
+    });
+    std::ranges::sort(backward_.ends, {}, [](const Turn& each) {
+      return std::tuple(each.kernel, -each.unit->depth, -each.unit->number);
+    });
   }
 
   void begin_units(StepBuilder& step, Pass pass, std::int32_t kernel) {

@@ -41,7 +41,7 @@ struct ShardedUnit {
   std::vector<std::int32_t> forward_prefetch, backward_prefetch;
   bool is_late = false;             ///< its inputs need no gradient
   bool has_backward = true;         ///< its outputs need one
-  KernelRange forward, backward;    ///< as in ParameterUse, of its modules; not the root's
+  KernelRange forward, backward;    ///< as in ParameterUse, of its modules
   DType kept = DType::fp32;         ///< the type of trained parts, of their gradients and updates
   DType whole = DType::fp32;        ///< of whole parameters and their gradients
   DType sent = DType::fp32;         ///< of the reduce-scatter
