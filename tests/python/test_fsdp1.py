@@ -54,10 +54,12 @@ SIZES = {'fp32': 4, 'bf16': 2, 'fp16': 2}
 
 
 def most_in(text):
-    """The most bytes of whole flat parameters, and of casts of parts, that are there at a time."""
-    sizes = {name: int(elements) * SIZES[dtype] for name, elements, dtype in
-             re.findall(r'^  ((?:flat|flat again|cast part)\d+) +\w+, (\d+) (\w+)', text, re.M)}
-    now = most = 0
+    """The most bytes of whole flat parameters, and of casts of parts, that are there at a time:
+    those that stay from step to step too."""
+    found = re.findall(r'^  ((?:flat|flat again|cast part)\d+) +\w+, (\d+) (\w+).* life: (\w+)',
+                       text, re.M)
+    sizes = {name: int(elements) * SIZES[dtype] for name, elements, dtype, _ in found}
+    now = most = sum(sizes[name] for name, _, _, life in found if life == 'job')
     for sign, name in re.findall(r'^ +([+-])((?:flat|flat again|cast part)\d+) ', text, re.M):
         now += sizes[name] if sign == '+' else -sizes[name]
         most = max(most, now)

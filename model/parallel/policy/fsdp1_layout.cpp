@@ -90,8 +90,11 @@ class UnitLayout {
     unit.is_root = made.is_root;
     unit.has_backward = made.has_backward;
     unit.stays_whole = stays_whole(step_.training.fsdp, made);
-    std::vector<std::size_t> layers;
-    for (const UnitMember& each : made.members) layers.push_back(layer_of(each));
+    std::vector<std::size_t> layers;  // where one is that gets no gradient nobody knows
+    for (const UnitMember& each : made.members)
+      if (each.parameter == nobody || !step_.unused(each.parameter))
+        layers.push_back(layer_of(each));
+    if (layers.empty()) layers.push_back(0);
     unit.first = std::ranges::min(layers);
     unit.last = std::ranges::max(layers);
     unit.used = made.reduced;
