@@ -274,7 +274,8 @@ struct Training : BucketSettings,
   }
   /// Is DistributedDataParallel, or a wrapper in its place, what reduces gradients?
   bool wraps_buckets() const {
-    return strategy == Strategy::bucketed || (zero() != nullptr && !has_policy());
+    if (zero() == nullptr) return strategy == Strategy::bucketed;
+    return !has_policy() && !zero()->overlaps_each();
   }
   /// Does `mp_policy` hold for the strategy? DistributedDataParallel has none.
   bool has_policy() const {

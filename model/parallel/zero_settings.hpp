@@ -36,12 +36,25 @@ constexpr std::string_view name_of(ParameterSend send) {
   return names[static_cast<std::size_t>(send)];
 }
 
+/// How gradients are reduced beside a sharded optimizer of the course.
+enum class CourseGradients : std::uint8_t {
+  bucketed,  ///< in buckets, as `bucketed` does
+  overlap,   ///< each by its hook, as `overlap` does
+};
+inline constexpr std::array all_course_gradients{CourseGradients::bucketed,
+                                                 CourseGradients::overlap};
+constexpr std::string_view name_of(CourseGradients gradients) {
+  constexpr std::array<std::string_view, all_course_gradients.size()> names{"bucketed", "overlap"};
+  return names[static_cast<std::size_t>(gradients)];
+}
+
 /// `zero1`, `zero2` or `zero3`. Sizes are in elements, as those who wrote these programs count.
 struct ZeroSettings {
   ZeroVariant variant = ZeroVariant::torch;
 
   bool parameters_as_bucket_view = false;         ///< torch: one broadcast for each rank
   ParameterSend send = ParameterSend::parameter;  ///< course
+  CourseGradients gradients = CourseGradients::bucketed;  ///< course
   std::int64_t reduce_bucket_size = 500'000'000;  ///< deepspeed
   bool overlap_comm = false;                      ///< deepspeed
   // deepspeed, stage 3:
@@ -53,6 +66,11 @@ struct ZeroSettings {
   std::optional<std::int64_t> ddp_bucket_size{};  ///< none: max(40e6, 1e6 ranks)
   bool overlap_grad_reduce = false, overlap_param_gather = false;
   bool average_in_collective = false;
+
+  /// Are gradients reduced one by one, without buckets?
+  bool overlaps_each() const {
+    return variant == ZeroVariant::course && gradients == CourseGradients::overlap;
+  }
 
   bool operator==(const ZeroSettings&) const = default;
 };

@@ -201,6 +201,7 @@ int zero_changes(const Training& training) {
   const ZeroSettings &its = *training.zero(), standard = standard_zero(training);
   const std::array changed{its.parameters_as_bucket_view != standard.parameters_as_bucket_view,
                            its.send != standard.send,
+                           its.gradients != standard.gradients,
                            its.reduce_bucket_size != standard.reduce_bucket_size,
                            its.overlap_comm != standard.overlap_comm,
                            its.prefetch_bucket_size != standard.prefetch_bucket_size,

@@ -68,6 +68,7 @@ std::vector<std::string> zero_options(const Training& training, const ZeroSettin
   };
   add_member("parameters_as_bucket_view", &ZeroSettings::parameters_as_bucket_view);
   add("send", [](const ZeroSettings& settings) { return name_of(settings.send); });
+  add("gradients", [](const ZeroSettings& settings) { return name_of(settings.gradients); });
   add_member("overlap_comm", &ZeroSettings::overlap_comm);
   add_member("reduce_bucket_size", &ZeroSettings::reduce_bucket_size);
   add_member("stage3_prefetch_bucket_size", &ZeroSettings::prefetch_bucket_size);

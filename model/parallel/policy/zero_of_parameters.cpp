@@ -1,5 +1,5 @@
-// ZeRO stage 1 of whole parameters: gradients are reduced as under DistributedDataParallel (or a
-// wrapper in its place), each rank updates the parameters that it owns, with state for these alone,
+// ZeRO stage 1 of whole parameters: gradients are reduced as under DistributedDataParallel (or what
+// stands in its place), each rank updates the parameters that it owns, with state for these alone,
 // and sends them to the others.
 //
 //     variant torch    ZeroRedundancyOptimizer: parameters are owned by size; a broadcast for each,
@@ -7,7 +7,8 @@
 //                      (parameters_as_bucket_view). All are issued, then all are waited for.
 //     variant course   a sharded optimizer as students of CS336 write it: parameters are owned in
 //                      turn; `send` says whether they travel one by one, a rank's in one piece, or
-//                      all in one all-gather, padded to the longest.
+//                      all in one all-gather, padded to the longest. `gradients` says whether
+//                      gradients are reduced in buckets or one by one.
 //
 // Source: torch/distributed/optim/zero_redundancy_optimizer.py; rules F79-F83.
 
@@ -31,7 +32,9 @@ class ZeroOfParameters : public StrategyTasks {
     check_hook(step);
     const Training& training = step.training;
     settings_ = *training.zero();
-    ddp_ = training.own_buckets() ? make_own_buckets() : make_bucketed();
+    ddp_ = settings_.overlaps_each() ? make_overlap()
+           : training.own_buckets()  ? make_own_buckets()
+                                     : make_bucketed();
     ddp_->plan(step);
     const int ranks = step.writer.device.ranks;
     owned_ = settings_.variant == ZeroVariant::torch ? owned_by_size(step.works, ranks)

@@ -48,7 +48,7 @@ std::optional<Refusal> settings_refusal(const Training& training) {
 
 std::optional<Refusal> zero_refusal(const WorkloadGradients& workload, std::span<const DType> kept,
                                     const Training& training, const StepWriter::Device& device) {
-  if (training.zero() == nullptr || training.wraps_buckets()) return std::nullopt;
+  if (training.zero() == nullptr || !training.has_policy()) return std::nullopt;
   const std::string_view name = name_of(training.strategy);
   if (device.through_host)
     return Refusal{"cluster.through_host",

@@ -18,6 +18,7 @@ struct KeyOf {
 constexpr std::array keys_of_variants{
     KeyOf{"parameters_as_bucket_view", ZeroVariant::torch},
     KeyOf{"send", ZeroVariant::course},
+    KeyOf{"gradients", ZeroVariant::course},
     KeyOf{"reduce_bucket_size", ZeroVariant::deepspeed},
     KeyOf{"overlap_comm", ZeroVariant::deepspeed},
     KeyOf{"ddp_bucket_size", ZeroVariant::megatron},
@@ -61,7 +62,8 @@ const Map<ZeroSettings>& zero1_map() {
     all.key("variant",
             value::one_of(all_zero_variants,
                           {"DistributedDataParallel with ZeroRedundancyOptimizer",
-                           "the buckets of `bucketed`, and a sharded optimizer as CS336 has it",
+                           "a sharded optimizer as CS336 has it, beside its own ways to reduce "
+                           "gradients",
                            "DeepSpeed's stage 1", "Megatron-LM's distributed optimizer"}),
             &ZeroSettings::variant, {.meaning = "Whose code it is."})
         .key("parameters_as_bucket_view", value::boolean(),
@@ -73,7 +75,11 @@ const Map<ZeroSettings>& zero1_map() {
              value::one_of(all_parameter_sends,
                            {"a broadcast for each", "a broadcast for each rank's, in one piece",
                             "one all-gather of all pieces, padded to the longest"}),
-             &ZeroSettings::send, {.meaning = "Variant course: how updated parameters travel."});
+             &ZeroSettings::send, {.meaning = "Variant course: how updated parameters travel."})
+        .key("gradients",
+             value::one_of(all_course_gradients,
+                           {"in buckets, as `bucketed` does", "each by its hook, as `overlap` does"}),
+             &ZeroSettings::gradients, {.meaning = "Variant course: how gradients are reduced."});
     add_deepspeed(all, "false");
     all.key("ddp_bucket_size", elements(), &ZeroSettings::ddp_bucket_size,
             {.meaning = "Variant megatron: the elements at which a bucket is closed, with "

@@ -37,7 +37,10 @@ std::vector<ZeroCase> all_cases() {
     ZeroSettings course;
     course.variant = ZeroVariant::course;
     course.send = send;
-    add("course, " + std::string(name_of(send)), Strategy::zero1, course);
+    for (const CourseGradients gradients : all_course_gradients) {
+      course.gradients = gradients;
+      add(fmt::format("course, {}, {}", name_of(send), name_of(gradients)), Strategy::zero1, course);
+    }
   }
   for (const std::int64_t bucket : {2500, 500'000'000}) {
     const std::string named = fmt::format(", {} elements", bucket);

@@ -23,6 +23,7 @@ Training random_zero(drawn::Draw& draw) {
                                                           : ZeroVariant::deepspeed;
   settings.parameters_as_bucket_view = draw.one_in(2);
   settings.send = draw.any_of(all_parameter_sends);
+  settings.gradients = draw.any_of(all_course_gradients);
   settings.reduce_bucket_size = size();
   settings.overlap_comm = draw.one_in(2);
   settings.prefetch_bucket_size = size();

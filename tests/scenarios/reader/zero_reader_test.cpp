@@ -24,6 +24,8 @@ TEST_CASE("each ZeRO has the options of its variant, by their names", "[scenario
   CHECK(first("micro_batches: 1").variant == ZeroVariant::torch);
   CHECK(first("zero1: {parameters_as_bucket_view: true}").parameters_as_bucket_view);
   CHECK(first("zero1: {variant: course, send: gather}").send == ParameterSend::gather);
+  CHECK(first("zero1: {variant: course, gradients: overlap}").gradients ==
+        CourseGradients::overlap);
   CHECK(first("zero1: {variant: deepspeed, reduce_bucket_size: 1000}").reduce_bucket_size == 1000);
   const ZeroSettings megatron =
       first("zero1: {overlap_grad_reduce: true, variant: megatron, ddp_bucket_size: 40000}");

@@ -69,6 +69,8 @@ inline constexpr Field parameters_as_bucket_view =
                "together.");
 inline constexpr Field parameter_send =
     text_field("send", "send", "Variant course: how updated parameters travel.");
+inline constexpr Field course_gradients =
+    text_field("gradients", "gradients", "Variant course: how gradients are reduced.");
 inline constexpr Field overlap_comm =
     flag_field("overlap_comm", "Variant deepspeed: whether reductions have a stream of their own.");
 inline constexpr Field reduce_bucket_size =

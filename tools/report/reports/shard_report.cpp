@@ -186,7 +186,8 @@ void add_zero_options(Record& record, const Training& training) {
       record.add(fields::parameters_as_bucket_view, its.parameters_as_bucket_view);
       return;
     case ZeroVariant::course:
-      record.add(fields::parameter_send, name_of(its.send));
+      record.add(fields::parameter_send, name_of(its.send))
+          .add(fields::course_gradients, name_of(its.gradients));
       return;
     case ZeroVariant::deepspeed:
       record.add(fields::overlap_comm, its.overlap_comm)

@@ -151,6 +151,7 @@ std::string meaning_of_settings(const Training& training) {
   switch (training.zero()->variant) {
     case ZeroVariant::torch:
     case ZeroVariant::course:
+      if (training.zero()->overlaps_each()) return "";
       return "gradients travel in DistributedDataParallel's buckets, as the scenario has them: "
              "--set training.strategy=bucketed tunes these";
     case ZeroVariant::megatron:
