@@ -2,6 +2,7 @@
 
 What is compared: which collectives are issued, of which units, of how many bytes, of which type, in
 which order, and which casts and divisions stand among them."""
+import functools
 import json
 import re
 
@@ -81,6 +82,13 @@ def made(name):
     return example(name)[:3]
 
 
+@functools.lru_cache(maxsize=None)
+def described(name, autocast=None):
+    """The description of a model of this module."""
+    model, batch, loss = made(name)
+    return describe(model, batch, loss, autocast=autocast)
+
+
 def block_of(name):
     """What parameters share up to the first number in their names."""
     found = re.match(r'(?:.*?\.)??\d+(?=\.)', name)
@@ -96,10 +104,10 @@ TYPES = {'Float': torch.float32, 'BFloat16': torch.bfloat16, 'Half': torch.float
 NAMES = {torch.float32: 'fp32', torch.bfloat16: 'bf16', torch.float16: 'fp16'}
 
 
-def predicted(tmp_path, model, batch, loss, count, autocast=None, **training):
-    """A scenario under fsdp, of that many ranks."""
+def predicted(tmp_path, description, count, **training):
+    """A scenario under fsdp of what is described, of that many ranks."""
     workload = tmp_path / 'workload.json'
-    describe(model, batch, loss, autocast=autocast).save(str(workload))
+    description.save(str(workload))
     scenario = tmp_path / 'scenario.yaml'
     scenario.write_text(json.dumps({
         'workload': {'model': str(workload)},

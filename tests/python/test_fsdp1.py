@@ -12,7 +12,7 @@ pytest.importorskip('torch', minversion='2.13')
 
 from fsdp1_record import step_of_fsdp1  # noqa: E402
 from fully_shard_record import ranks  # noqa: E402
-from shard_models import NAMES, blocks_of, made, predicted, sent_by_ddpsim  # noqa: E402
+from shard_models import NAMES, blocks_of, described, made, predicted, sent_by_ddpsim  # noqa: E402
 
 MODELS = ['mlp', 'odd', 'vit', 'llama3', 't5', 'hf gpt2', 'hf llama', 'hf bert']
 
@@ -76,7 +76,7 @@ def check(program, tmp_path, name, count, units=None, policy=None, autocast=None
         more['mp_policy'] = {key: NAMES[each] for key, each in policy.items()}
     if replicas > 1:
         more['replicate'] = replicas
-    scenario = predicted(tmp_path, model, batch, loss, count, autocast,
+    scenario = predicted(tmp_path, described(name, autocast), count,
                          micro_batches=micro_batches, no_sync=no_sync,
                          fsdp={'variant': 'fsdp1', **options}, **more)
     with ranks(count):

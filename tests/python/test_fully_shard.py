@@ -15,7 +15,7 @@ from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy  # noq
 
 from fully_shard_record import on_mesh, ranks, step_of_fully_shard  # noqa: E402
 from shard_models import (  # noqa: E402
-    NAMES, blocks_of, made, order_of_ddpsim, predicted, sent_by_ddpsim)
+    NAMES, blocks_of, described, made, order_of_ddpsim, predicted, sent_by_ddpsim)
 
 
 MODELS = ['mlp', 'odd', 'vit', 'llama3', 't5', 'hf gpt2', 'hf llama', 'hf bert']
@@ -26,7 +26,7 @@ MODELS = ['mlp', 'odd', 'vit', 'llama3', 't5', 'hf gpt2', 'hf llama', 'hf bert']
 def test_a_step_sends_what_fully_shard_sends(name, reshard, tmp_path):
     for count in (2, 3, 4, 8):
         model, batch, loss = made(name)
-        scenario = predicted(tmp_path, model, batch, loss, count, reshard_after_forward=reshard)
+        scenario = predicted(tmp_path, described(name), count, reshard_after_forward=reshard)
         with ranks(count):
             settings = {} if reshard == 'auto' else {'reshard_after_forward': reshard}
             step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
@@ -38,7 +38,7 @@ def test_a_step_sends_what_fully_shard_sends(name, reshard, tmp_path):
 @pytest.mark.parametrize('name', ['mlp', 'llama3', 'hf gpt2'])
 def test_micro_batches_send_what_fully_shard_sends(name, no_sync, tmp_path):
     model, batch, loss = made(name)
-    scenario = predicted(tmp_path, model, batch, loss, 4, micro_batches=3, no_sync=no_sync)
+    scenario = predicted(tmp_path, described(name), 4, micro_batches=3, no_sync=no_sync)
     with ranks(4):
         step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
                                    [[name] for name in blocks_of(model)], micro_batches=3,
@@ -52,9 +52,9 @@ def check_mixed(tmp_path, name, policy, count, replicas=1, **training):
     model, batch, loss = made(name)
     types = {key: NAMES[each] for key, each in policy.items()}
     autocast = types.get('param_dtype')
-    scenario = predicted(tmp_path, model, batch, loss, count,
-                         None if autocast == 'fp32' else autocast, mp_policy=types,
-                         replicate=replicas, **training)
+    description = described(name, None if autocast == 'fp32' else autocast)
+    scenario = predicted(tmp_path, description, count, mp_policy=types, replicate=replicas,
+                         **training)
     shards = count // replicas
     with ranks(count):
         mesh = {} if replicas == 1 else {'mesh': on_mesh(replicas, shards)}
@@ -97,7 +97,7 @@ def test_replicas_of_shards_send_what_fully_shard_sends(name, replicas, shards, 
     count = replicas * shards
     model, batch, loss = made(name)
     for synced in ({}, {'micro_batches': 2}, {'micro_batches': 2, 'no_sync': True}):
-        scenario = predicted(tmp_path, model, batch, loss, count, replicate=replicas, **synced)
+        scenario = predicted(tmp_path, described(name), count, replicate=replicas, **synced)
         fresh, _, _ = made(name)
         with ranks(count):
             step = step_of_fully_shard(fresh, batch, lambda *a: value_of(*a, loss),
@@ -130,7 +130,7 @@ def check_settings(tmp_path, name, count, units=None, own=None, autocast=None, p
         more['replicate'] = mesh[0]
     if offloads:
         more['offload_policy'] = {'copies': '25 GB/s', 'update': '9 ms'}
-    scenario = predicted(tmp_path, model, batch, loss, count, autocast, **training, **more)
+    scenario = predicted(tmp_path, described(name, autocast), count, **training, **more)
     with ranks(count):
         further = {'mp_policy': MixedPrecisionPolicy(**policy)} if policy else {}
         if mesh:
@@ -305,7 +305,7 @@ def most_by_ddpsim(scenario):
 def test_it_holds_what_fully_shard_holds(name, inner, settings, tmp_path):
     model, batch, loss = made(name)
     units = units_inside(model, inner)
-    scenario = predicted(tmp_path, model, batch, loss, 4, units=units, **settings)
+    scenario = predicted(tmp_path, described(name), 4, units=units, **settings)
     with ranks(4):
         step = step_of_fully_shard(model, batch, lambda *a: value_of(*a, loss),
                                    [[name] for name in units], memory=True, **settings)

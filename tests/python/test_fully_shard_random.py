@@ -6,6 +6,8 @@ import pytest
 from describe_models import torch, value_of
 from torch import nn
 
+from ddpsim.describe import describe
+
 pytest.importorskip('torch', minversion='2.13')
 from torch.distributed.fsdp import MixedPrecisionPolicy  # noqa: E402
 
@@ -110,8 +112,8 @@ def test_random_networks_send_what_fully_shard_sends(seed, tmp_path):
     if policy:
         more['mp_policy'] = {key: NAMES[each] for key, each in policy.items()}
     autocast = NAMES[policy['param_dtype']] if 'param_dtype' in policy else None
-    scenario = predicted(tmp_path, model, batch, mean_square, replicas * shards, autocast,
-                         **training, **more)
+    description = describe(model, batch, mean_square, autocast=autocast)
+    scenario = predicted(tmp_path, description, replicas * shards, **training, **more)
     with ranks(replicas * shards):
         further = {'mp_policy': MixedPrecisionPolicy(**policy)} if policy else {}
         if replicas > 1:
