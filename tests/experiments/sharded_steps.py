@@ -4,7 +4,7 @@ first row of each setup known, to which computation is fitted.
 
     tests/experiments/sharded_steps.py [--ddpsim PROGRAM]
 
-Peaks of memory stand against those of tests/data/sharded/peaks.csv, and against the memory of the
+Peaks of memory stand against those of tests/data/sharded/peaks, and against the memory of the
 GPUs that rows ran on.
 
 No constant was fitted to these steps. Most rows are of the first FullyShardedDataParallel, over
@@ -59,14 +59,15 @@ def summary(found):
 
 def peaks(ddpsim):
     """What each row of peaks.csv is predicted to hold at most, and to reserve, in GiB."""
-    lines = [line for line in (DATA / 'peaks.csv').read_text().splitlines()
+    lines = [line for line in (DATA / 'peaks/peaks.csv').read_text().splitlines()
              if not line.startswith('#')]
     found = []
     for each in csv.DictReader(lines):
         settings = [word for setting in each['set'].split() for word in ('--set', setting)]
         with tempfile.TemporaryDirectory(prefix='ddpsim-sharded-') as folder:
             file = pathlib.Path(folder, 'run.json')
-            done = subprocess.run([ddpsim, 'run', DATA / f'{each["file"]}.yaml', *settings,
+            scenario = next(DATA.rglob(f'{each["file"]}.yaml'))
+            done = subprocess.run([ddpsim, 'run', scenario, *settings,
                                    '--quiet', '--json', file], capture_output=True, text=True)
             if done.returncode != 0:
                 sys.exit(done.stderr)
