@@ -75,8 +75,8 @@ class KeptResults(unittest.TestCase):
         self.assertEqual([file.stem for file in RESULTS],
                          ['collectives', 'comm_hooks', 'described_checks', 'described_cpu',
                           'h200_steps', 'left_out', 'other_devices', 'own_loops',
-                          'single_operations', 'speed', 'stragglers', 'strategies', 'timm_steps',
-                          'torch_comparison', 'tuned_torch'])
+                          'shards_on_hosts', 'single_operations', 'speed', 'stragglers',
+                          'strategies', 'timm_steps', 'torch_comparison', 'tuned_torch'])
         for file in RESULTS:
             document = json.loads(file.read_text())
             self.assertEqual(document['format'], experiment.FORMAT)
