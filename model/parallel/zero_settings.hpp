@@ -52,11 +52,11 @@ constexpr std::string_view name_of(CourseGradients gradients) {
 struct ZeroSettings {
   ZeroVariant variant = ZeroVariant::torch;
 
-  bool parameters_as_bucket_view = false;         ///< torch: one broadcast for each rank
-  ParameterSend send = ParameterSend::parameter;  ///< course
+  bool parameters_as_bucket_view = false;                 ///< torch: one broadcast for each rank
+  ParameterSend send = ParameterSend::parameter;          ///< course
   CourseGradients gradients = CourseGradients::bucketed;  ///< course
-  std::int64_t reduce_bucket_size = 500'000'000;  ///< deepspeed
-  bool overlap_comm = false;                      ///< deepspeed
+  std::int64_t reduce_bucket_size = 500'000'000;          ///< deepspeed
+  bool overlap_comm = false;                              ///< deepspeed
   // deepspeed, stage 3:
   std::int64_t prefetch_bucket_size = 50'000'000;
   std::int64_t param_persistence_threshold = 100'000;

@@ -19,8 +19,8 @@ enum class Message : std::uint8_t {
   early_end,       ///< join: has any rank run out of inputs?
   buffer_source,   ///< join: the largest rank that has inputs
   will_sync,       ///< join: 1 of every rank that will communicate gradients
-  parameters,      ///< post_local_sgd: models are averaged; fsdp: a unit's are gathered
-  norm,            ///< fsdp: of the gradients of all ranks' parts, squared, to clip by
+  parameters,      ///< models are averaged, or those of a unit are gathered
+  norm,            ///< of the gradients of all ranks' parts, squared, to clip by
   // The three parts of a sparse gradient, in its bucket.
   sparse_shape,
   sparse_indices,

@@ -35,7 +35,7 @@ enum class Operation : std::uint8_t {
   all_gather,
   reduce_scatter,
   cast,           ///< from one number format to another
-  correct,        ///< PowerSGD: error feedback, added, kept or renewed
+  correct,        ///< error feedback, added, kept or renewed
   pack,           ///< into or out of one contiguous piece
   draw,           ///< random numbers
   multiply,       ///< a GEMM

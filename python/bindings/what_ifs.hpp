@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "python/bindings/questions.hpp"
-#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/bucket_steps.hpp"
 
 namespace ddpsim {
 
@@ -53,7 +53,7 @@ class WhatIfs {
   struct Priced {
     CostModel costs;
     Links links{};
-    std::optional<BucketedSteps> buckets{};
+    std::optional<BucketSteps> buckets{};
   };
 
   Training training_of(const Differences& differences) const;
@@ -62,7 +62,7 @@ class WhatIfs {
 
   Scenario scenario_;
   StepModel model_;
-  std::optional<BucketedSteps> buckets_;  ///< at the scenario's own prices
+  std::optional<BucketSteps> buckets_;  ///< at the scenario's own prices
   std::map<Kernels, Priced> kept_;
   std::mutex mutex_;
 };

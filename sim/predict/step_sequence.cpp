@@ -27,18 +27,18 @@ double ConsecutiveSteps::working_seconds() const {
 std::optional<AveragedStep> averaged_step(const StepModel& model, const Step& steady) {
   Training training = steady.training;
   if (training.iteration != 0) return std::nullopt;
-  const PostLocalSgd& state = training.comm_hook.post_local_sgd;
-  training.iteration = state.start_iteration + 1;
-  if (!averages_models(training)) return std::nullopt;
+  const std::optional<ModelAveraging> averages = model_averaging(training);
+  if (!averages) return std::nullopt;
+  training.iteration = averages->first;
   // Moves to an iteration beyond those in which DDP does things that it does only once.
   while (first_like(training, training.iteration) == training.iteration &&
-         training.iteration <= 3 && state.period < most_steps)
-    training.iteration += state.period;
+         training.iteration <= 3 && averages->period < most_steps)
+    training.iteration += averages->period;
   AveragedStep averaged;
-  averaged.period = state.period;
+  averaged.period = averages->period;
   averaged.averaging = predict(model, training).metrics.step;
-  averaged.mean =
-      (steady.metrics.step * (state.period - 1) + averaged.averaging) / std::int64_t{state.period};
+  averaged.mean = (steady.metrics.step * (averages->period - 1) + averaged.averaging) /
+                  std::int64_t{averages->period};
   return averaged;
 }
 

@@ -26,7 +26,7 @@ struct ConsecutiveSteps {
 
 inline constexpr int most_steps = 1'000'000;
 
-/// A steady step whose models are averaged now and then (post_local_sgd), with its share of that.
+/// A steady step whose models are averaged now and then, with its share of that.
 struct AveragedStep {
   int period = 1;        ///< steps, in one of which models are averaged
   Duration averaging{};  ///< that one

@@ -40,7 +40,7 @@ Buckets buckets_of(const StepWorks& works, const Training& training, std::option
                    Bytes cap);
 
 /// All caps for gradients of one type, none sparse, under torch's rule, in the quick form: ends of
-/// contiguous buckets (see BucketedSteps), for what follows the first `begin` gradients.
+/// contiguous buckets (see BucketSteps), for what follows the first `begin` gradients.
 class ContiguousCaps {
  public:
   explicit ContiguousCaps(std::span<const Bytes> sizes);  ///< by arrival, each above zero

@@ -11,7 +11,7 @@ constexpr std::size_t most_starts = 3;
 
 class Polisher {
  public:
-  Polisher(BucketedSteps& steps, Duration bound, std::uint64_t budget,
+  Polisher(BucketSteps& steps, Duration bound, std::uint64_t budget,
            const std::function<bool(const std::vector<int>&)>& fits)
       : steps_(steps), bound_(bound), budget_(budget), fits_(fits) {}
 
@@ -57,7 +57,7 @@ class Polisher {
     return true;
   }
 
-  BucketedSteps& steps_;
+  BucketSteps& steps_;
   Duration bound_;
   std::uint64_t budget_;
   const std::function<bool(const std::vector<int>&)>& fits_;
@@ -66,7 +66,7 @@ class Polisher {
 
 }  // namespace
 
-Partition local_search(BucketedSteps& steps, const std::vector<std::vector<int>>& starts,
+Partition local_search(BucketSteps& steps, const std::vector<std::vector<int>>& starts,
                        Duration bound, std::uint64_t budget,
                        const std::function<bool(const std::vector<int>&)>& fits) {
   std::vector<Partition> partitions;

@@ -5,7 +5,7 @@
 namespace ddpsim {
 namespace {
 
-using AllReduce = BucketedSteps::AllReduce;
+using AllReduce = BucketSteps::AllReduce;
 
 double communication_slowdown(const AllReduce& collective) {
   return std::max(1.0, static_cast<double>(collective.beside.communication));
@@ -15,7 +15,7 @@ double communication_slowdown(const AllReduce& collective) {
 /// the first of them may hold earlier ones too. `price` sees a collective and whether it is the
 /// last.
 template <typename Price>
-std::vector<Duration> least_sums(BucketedSteps& steps, const std::vector<Bytes>& sizes,
+std::vector<Duration> least_sums(BucketSteps& steps, const std::vector<Bytes>& sizes,
                                  Price&& price) {
   const std::size_t count = sizes.size();
   std::vector<Duration> least(count + 1, Duration::max());
@@ -37,9 +37,9 @@ std::vector<Duration> least_sums(BucketedSteps& steps, const std::vector<Bytes>&
 
 }  // namespace
 
-Duration lower_bound(BucketedSteps& steps, Duration ideal) {
+Duration lower_bound(BucketSteps& steps, Duration ideal) {
   const PartitionProblem problem = steps.ideal();
-  const BucketedSteps::Backward backward = steps.backward();
+  const BucketSteps::Backward backward = steps.backward();
   const std::size_t count = problem.sizes.size();
   const bool last_alone = backward.left.back() == Duration::zero();
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/bucket_steps.hpp"
 
 namespace ddpsim {
 
@@ -29,6 +29,6 @@ namespace ddpsim {
 /// beside it, if none is left when the last gradient is there.
 ///
 /// `ideal` is the step of best_partition(steps.ideal()). Cost: n^2 prices.
-Duration lower_bound(BucketedSteps& steps, Duration ideal);
+Duration lower_bound(BucketSteps& steps, Duration ideal);
 
 }  // namespace ddpsim

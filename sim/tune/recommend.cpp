@@ -86,7 +86,7 @@ std::size_t roundest(const std::vector<Choice>& candidates, const std::vector<do
 
 }  // namespace
 
-Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneOptions& options,
+Advice recommend(const BucketSteps& steps, const CostModel& costs, const TuneOptions& options,
                  const std::vector<Choice>& candidates, const Choice& standard,
                  bool standard_allowed, const std::vector<Choice*>& beside) {
   Advice advice;
@@ -101,7 +101,7 @@ Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneO
     CostModel changed = costs;
     changed.passes.push_back({corner.compute, corner.compute, corner.compute});
     changed.copy_factor *= corner.compute;
-    BucketedSteps timed(steps, changed, corner.link);
+    BucketSteps timed(steps, changed, corner.link);
     for (const Choice& each : candidates) times[c].push_back(timed.of(each.buckets));
     corner.standard = timed.of(standard.buckets);
     for (Choice* each : beside) each->with_errors[c] = timed.of(each->buckets);

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/bucket_steps.hpp"
 #include "sim/tune/tune.hpp"
 
 namespace ddpsim {
@@ -20,7 +20,7 @@ namespace ddpsim {
 /// taken whose step, in hundredths of a ms, and regret, in tenths of a per cent, are no longer. A
 /// cap pays if it gains more than `noise`, and something in every combination. `steps` are those of
 /// the candidates, at `costs`. The choice, and each of `beside`, get their steps with errors.
-Advice recommend(const BucketedSteps& steps, const CostModel& costs, const TuneOptions& options,
+Advice recommend(const BucketSteps& steps, const CostModel& costs, const TuneOptions& options,
                  const std::vector<Choice>& candidates, const Choice& standard,
                  bool standard_allowed, const std::vector<Choice*>& beside);
 

@@ -1,19 +1,14 @@
-// Every way to shard (fsdp_shardings.cpp, zero_shardings.cpp) is simulated; then, with the best of
-// them alone, settings that hardly depend on the others: explicit prefetches of fully_shard, and
-// buckets of DeepSpeed's stage 3.
+// Every way to set the strategy (model/ways) is simulated; then variations of the best of them.
 //
 // No step is shorter than the greatest of three bounds, each of its own job and costs, in which
 // nothing slows anything:
 //
 //     passes            the step without communication
-//     a communicator    all that stands in its queue, one after the other: of fsdp all-gathers and
-//                       reduce-scatters, or, where these have another, the longer of the two; of a
-//                       ZeRO all collectives
-//     the ends          of fsdp the root's all-gather, which is before the first kernel of the
-//                       passes, all kernels of the stream of kernels, and the root's
-//                       reduce-scatter, which is behind the last kernel of the backward pass and
-//                       before the optimizer's; of a ZeRO all kernels, and the collectives that
-//                       send what the last of them updated
+//     a communicator    all that stands in its queue, one after the other
+//     the ends          the all-gather of the root's unit, which is before the first kernel of the
+//                       passes; all kernels of the stream of kernels; the reduce-scatter of that
+//                       unit, which is behind the last kernel of the backward pass and before the
+//                       optimizer's; and the collectives that send what the last kernel updated
 //
 // so the least bound of all is one that none of them beats.
 
@@ -27,13 +22,13 @@
 #include <stdexcept>
 #include <tuple>
 #include <utility>
+#include <vector>
 
+#include "model/base/index.hpp"
 #include "model/parallel/memory/peak_memory.hpp"
 #include "sim/engine/price.hpp"
 #include "sim/predict/predict.hpp"
-#include "sim/tune/fsdp_shardings.hpp"
 #include "sim/tune/parallel.hpp"
-#include "sim/tune/zero_shardings.hpp"
 
 namespace ddpsim {
 namespace {
@@ -45,13 +40,14 @@ constexpr std::size_t most_varied = 8;
 
 /// What of a step's job bounds it, nothing slowed by anything.
 struct Sums {
-  Duration gathers{}, scatters{}, others{}, kernels{};
+  std::vector<Duration> queues{};  ///< [communicator]
+  Duration kernels{};
   Duration root_gather{}, root_scatter{};
   Duration tail{};  ///< collectives of parameters behind the last kernel
 };
 
 Sums sums_of(const program::Job& job, const Costs& costs, std::size_t of_rank) {
-  Sums sums;
+  Sums sums{.queues = std::vector<Duration>(job.communicators.size())};
   const bool has_root = !job.groups.empty() && job.groups.front().name == "the root";
   bool is_first = true;
   Duration last_scatter{};
@@ -59,36 +55,42 @@ Sums sums_of(const program::Job& job, const Costs& costs, std::size_t of_rank) {
     const Duration work = costs.of(task).work;
     const Operation operation = job.works[task.work].operation;
     const program::Purpose purpose = job.deed_of(task).origin.purpose;
-    const bool sends = program::communicator_of(job.deed_of(task).action) != nobody;
-    if (operation == Operation::all_gather) {
-      sums.gathers += work;
-      if (std::exchange(is_first, false) && has_root) sums.root_gather = work;
-    } else if (operation == Operation::reduce_scatter) {
-      sums.scatters += work;
-      last_scatter = work;
-    } else if (sends) {
-      sums.others += purpose == program::Purpose::network ? Duration{} : work;
+    if (const std::int16_t queue = program::communicator_of(job.deed_of(task).action);
+        queue != nobody) {
+      if (purpose == program::Purpose::network) continue;
+      sums.queues[at(queue)] += work;
+      if (purpose == program::Purpose::parameters) sums.tail += work;
+      if (operation == Operation::reduce_scatter) last_scatter = work;
+      if (operation == Operation::all_gather && std::exchange(is_first, false) && has_root)
+        sums.root_gather = work;
     } else if (job.streams[task.stream].name == "compute") {
       sums.kernels += work;
       if (job.works[task.work].computes()) sums.tail = {};
     }
-    if (sends && purpose == program::Purpose::parameters) sums.tail += work;
   }
   if (has_root) sums.root_scatter = last_scatter;
   return sums;
 }
 
 /// No step of the job is shorter.
-Duration bound_of(const program::Job& job, const Sums& sums, const Training& training) {
-  if (training.strategy == Strategy::fsdp)
-    return std::max(training.separate_reduce_scatter_group ? std::max(sums.gathers, sums.scatters)
-                                                           : sums.gathers + sums.scatters,
-                    sums.root_gather + sums.kernels + sums.root_scatter);
-  const bool one_at_a_time = std::ranges::all_of(
-      job.communicators, [](const auto& communicator) { return communicator.at_once == 1; });
-  return one_at_a_time
-             ? std::max(sums.gathers + sums.scatters + sums.others, sums.kernels + sums.tail)
-             : sums.kernels;
+Duration bound_of(const program::Job& job, const Sums& sums) {
+  Duration queue{};
+  bool all_one_at_a_time = true;
+  for (std::size_t c = 0; c < sums.queues.size(); ++c) {
+    if (job.communicators[c].at_once == 1)
+      queue = std::max(queue, sums.queues[c]);
+    else
+      all_one_at_a_time = false;
+  }
+  Duration ends = sums.root_gather + sums.kernels + sums.root_scatter;
+  if (all_one_at_a_time) ends += sums.tail;
+  return std::max(queue, ends);
+}
+
+Sharding by(WayToShard way) {
+  Sharding sharding;
+  static_cast<WayToShard&>(sharding) = std::move(way);
+  return sharding;
 }
 
 class ShardTuner {
@@ -98,8 +100,7 @@ class ShardTuner {
 
   ShardTuning run() {
     ShardTuning tuning;
-    const bool is_fsdp = scenario_.training.strategy == Strategy::fsdp;
-    tuning.tried = is_fsdp ? fsdp_shardings(scenario_) : zero_shardings(scenario_);
+    for (WayToShard& each : ways_to_shard(scenario_)) tuning.tried.push_back(by(std::move(each)));
     find_passes(tuning);
     simulate_all(tuning.tried);
     sort(tuning);
@@ -129,12 +130,10 @@ class ShardTuner {
     const std::size_t given = place_of(tuning, scenario_.training);
     for (std::size_t i = 0; i < tuning.tried.size(); ++i) {
       if (i >= most_varied && i != given) continue;
-      for (Sharding& each : scenario_.training.strategy == Strategy::fsdp
-                                ? with_prefetches(scenario_, tuning.tried[i])
-                                : with_buckets(scenario_, tuning.tried[i])) {
-        const auto is_it = [&](const Sharding& other) { return is_like(other, each.training); };
+      for (WayToShard& each : variations(scenario_, tuning.tried[i])) {
+        const auto is_it = [&](const WayToShard& other) { return other.is_like(each.training); };
         if (std::ranges::none_of(tuning.tried, is_it) && std::ranges::none_of(more, is_it))
-          more.push_back(std::move(each));
+          more.push_back(by(std::move(each)));
       }
     }
     return more;
@@ -160,7 +159,7 @@ class ShardTuner {
     sharding.exposed = exposed(metrics, passes);
     const JobCosts costs = price(model_.costs, job);
     const Sums sums = sums_of(job, costs.kinds[costs.of_rank.front()], job.program_of.front());
-    sharding.bound = std::max(passes.step, bound_of(job, sums, sharding.training));
+    sharding.bound = std::max(passes.step, bound_of(job, sums));
     sharding.units = static_cast<int>(job.groups.size());
     for (const program::ParameterGroup& group : job.groups)
       sharding.largest = std::max(sharding.largest, group.size);
@@ -181,24 +180,10 @@ class ShardTuner {
       tuning.lower_bound = std::min(tuning.lower_bound, each.bound);
   }
 
-  static bool is_like(const Sharding& sharding, const Training& other) {
-    if (other.strategy == Strategy::fsdp) return is_same_fsdp(sharding.training, other);
-    return *sharding.training.zero() == *other.zero();
-  }
-
   static std::size_t place_of(const ShardTuning& tuning, const Training& training) {
     const auto found = std::ranges::find_if(
-        tuning.tried, [&](const Sharding& each) { return is_like(each, training); });
+        tuning.tried, [&](const Sharding& each) { return each.is_like(training); });
     return static_cast<std::size_t>(found - tuning.tried.begin());
-  }
-
-  /// What the strategy is by itself; of a ZeRO, its variant.
-  static Training standard_of(Training training) {
-    if (training.strategy == Strategy::fsdp)
-      static_cast<FsdpSettings&>(training) = {};
-    else
-      set_zero(training, standard_zero(training));
-    return training;
   }
 
   /// Is it one of those that are compared: it fits, or nothing does?
@@ -207,7 +192,7 @@ class ShardTuner {
   }
 
   void choose(ShardTuning& tuning) const {
-    tuning.standard = place_of(tuning, standard_of(scenario_.training));
+    tuning.standard = place_of(tuning, usual_settings(scenario_.training));
     tuning.given = place_of(tuning, scenario_.training);
     const std::vector<Sharding>& tried = tuning.tried;
     if (options_.least_memory) {
@@ -241,10 +226,6 @@ class ShardTuner {
 
 }  // namespace
 
-int Sharding::changes() const {
-  return training.strategy == Strategy::fsdp ? fsdp_changes(*this) : zero_changes(training);
-}
-
 double ShardTuning::gain() const {
   return 1 - in_seconds(advised_one().step) / in_seconds(given_one().step);
 }
@@ -253,10 +234,7 @@ ShardTuning tune_shards(const Scenario& scenario, const StepModel& model,
                         const ShardOptions& options) {
   if (scenario.cluster.ranks() == 1)
     throw std::invalid_argument("one rank shards with nobody: there is nothing to tune");
-  if (scenario.training.is_fsdp1())
-    throw std::invalid_argument(
-        "training.fsdp.variant: what is tried are settings of fully_shard: take variant: fsdp1 "
-        "out");
+  if (const auto why = why_no_ways(scenario.training)) throw std::invalid_argument(*why);
   plan_step(model.works, scenario.training);  // what is refused of the scenario's own
   return ShardTuner(scenario, model, options).run();
 }

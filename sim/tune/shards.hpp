@@ -6,32 +6,22 @@
 #include <vector>
 
 #include "model/base/quantity.hpp"
-#include "model/parallel/training.hpp"
 #include "model/scenario/scenario.hpp"
+#include "model/ways/ways.hpp"
 #include "sim/predict/step_model.hpp"
 
 namespace ddpsim {
 
 /// A way to shard, and the step it leads to.
-struct Sharding {
-  // Of fsdp:
-  /// So many blocks next to each other are a unit; 0: the units are the scenario's own.
-  int blocks = 1;
-  bool own_head = false;  ///< the root's parameters behind the last block are a unit of their own
-
-  Training training{};  ///< the scenario's, sharded so
-  int units = 0;        ///< or buckets
-  Bytes largest;        ///< of a unit's, or a bucket's, parameters, whole
+struct Sharding : WayToShard {
+  int units = 0;  ///< or buckets
+  Bytes largest;  ///< of a unit's, or a bucket's, parameters, whole
   Duration step{};
   /// By how much it exceeds a step without communication that updates as much.
   Duration exposed{};
   Duration bound{};  ///< its step is no shorter (shards.cpp)
   Bytes peak;        ///< of a rank's memory; zero: not known
   bool fits = true;  ///< on the device, as far as that is known
-
-  /// In how many settings it is other than fully_shard is by itself, called for each block; or
-  /// than a ZeRO's variant is.
-  int changes() const;
 };
 
 /// What is looked for among those that fit. `memory`: the smallest peak among those whose step is
@@ -47,7 +37,7 @@ struct ShardOptions {
 
 struct ShardTuning {
   std::vector<Sharding> tried;  ///< those that fit first, of these the shortest step first
-  std::size_t standard = 0;     ///< of `tried`: nothing is said; of fsdp, called for each block
+  std::size_t standard = 0;     ///< of `tried`: the usual settings
   std::size_t given = 0;        ///< likewise: what the scenario says
   std::size_t best = 0;         ///< likewise: by what is looked for
   /// Likewise: of those within 0.1 % of the best's step (no more memory, if that is looked for) the
@@ -67,11 +57,9 @@ struct ShardTuning {
   double gain() const;
 };
 
-/// Simulates the ways to shard under the scenario's strategy, which is fsdp or a ZeRO: of fsdp how
-/// many blocks a unit has, a head of its own, what is resharded after forward, one or two inputs of
-/// reduce-scatters, a communicator of their own, replicas that are whole nodes, and explicit
-/// prefetches; of a ZeRO the options of its variant. All else is as in the scenario; its costs are
-/// those of `model`. The step is the steady state's. Results do not depend on `threads`.
+/// Simulates the ways to set the scenario's strategy, which shards (model/ways). All else is as
+/// in the scenario; its costs are those of `model`. The step is the steady state's. Results do not
+/// depend on `threads`.
 /// Cost: up to a thousand steps, of 3 ms each for a transformer of 32 blocks.
 /// Throws std::invalid_argument where the scenario's own sharding is refused, and for one rank.
 ShardTuning tune_shards(const Scenario& scenario, const StepModel& model,

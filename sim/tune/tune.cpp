@@ -10,7 +10,7 @@
 #include "model/base/index.hpp"
 #include "model/parallel/policy/bucket_plan.hpp"
 #include "sim/predict/predict.hpp"
-#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/bucket_steps.hpp"
 #include "sim/tune/local_search.hpp"
 #include "sim/tune/lower_bound.hpp"
 #include "sim/tune/merge_rule.hpp"
@@ -65,7 +65,7 @@ class Tuner {
         works_(model.works),
         training_(searched(training)),
         options_(options),
-        steps_(at(std::max(options.threads, 1)), BucketedSteps(model, training_)),
+        steps_(at(std::max(options.threads, 1)), BucketSteps(model, training_)),
         simulated_(steps_.front().why_simulated().has_value()),
         contiguous_(!simulated_ && all_contiguous(works_, training_)),
         one_type_(all_contiguous(works_, Training{})) {
@@ -118,7 +118,7 @@ class Tuner {
     if (tuning.best_partition) beside.push_back(&*tuning.best_partition);
     tuning.advice = recommend(steps(), model_.costs, options_, candidates, tuning.compared(),
                               tuning.standard_allowed, beside);
-    for (const BucketedSteps& steps : steps_) tuning.evaluated += steps.evaluated();
+    for (const BucketSteps& steps : steps_) tuning.evaluated += steps.evaluated();
     tuning.evaluated += tuning.advice.evaluated;
     return tuning;
   }
@@ -128,7 +128,7 @@ class Tuner {
     if (options_.progress) options_.progress(what, fraction);
   }
 
-  BucketedSteps& steps() { return steps_.front(); }
+  BucketSteps& steps() { return steps_.front(); }
   int size() const { return static_cast<int>(sizes_.size()); }
 
   int most_in_pairs() const {
@@ -161,7 +161,7 @@ class Tuner {
     return !options_.largest_bucket || largest <= *options_.largest_bucket;
   }
 
-  Choice choice(BucketedSteps& steps, Buckets buckets) const {
+  Choice choice(BucketSteps& steps, Buckets buckets) const {
     Choice made;
     made.step = steps.of(buckets);
     made.input_wait = steps.input_wait();
@@ -333,7 +333,7 @@ class Tuner {
     // Priced as if every all-reduce ran beside kernels.
     problem.cost = [this](Bytes size) -> Duration {
       if (!allowed(size)) return Duration{forbidden};
-      const BucketedSteps::AllReduce& alone = steps().price(size);
+      const BucketSteps::AllReduce& alone = steps().price(size);
       return scaled(alone.work, alone.beside.communication);
     };
     starts.push_back(best_partition(problem).ends);
@@ -360,7 +360,7 @@ class Tuner {
     StepModel one = model_;
     one.works.device.collectives_at_once = 1;
     one.costs.collective.change.latency = one.costs.collective.change.filling = 0;
-    BucketedSteps steps(std::move(one), training_);
+    BucketSteps steps(std::move(one), training_);
     if (steps.why_simulated()) return std::nullopt;
     const Partition ideal = best_partition(steps.ideal());
     return lower_bound(steps, ideal.step);
@@ -419,11 +419,11 @@ class Tuner {
   const StepWorks& works_;
   const Training training_;
   const TuneOptions& options_;
-  std::vector<BucketedSteps> steps_;  // [thread]
-  const bool simulated_;              // see BucketedSteps::why_simulated
-  const bool contiguous_;             // caps can be searched in the quick form
-  const bool one_type_;               // any contiguous partition is possible
-  std::vector<Bytes> sizes_;          // by arrival
+  std::vector<BucketSteps> steps_;  // [thread]
+  const bool simulated_;            // see BucketSteps::why_simulated
+  const bool contiguous_;           // caps can be searched in the quick form
+  const bool one_type_;             // any contiguous partition is possible
+  std::vector<Bytes> sizes_;        // by arrival
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/predict.hpp"
-#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/bucket_steps.hpp"
 #include "sim/tune/tune.hpp"
 
 namespace ddpsim {
@@ -128,7 +128,7 @@ BENCHMARK(simulate_xl)->Unit(benchmark::kMicrosecond);
 void tuner_steps_xl(benchmark::State& state) {
   const Scenario scenario = read_scenario(xl_scenario);
   const StepModel model = model_of(scenario);
-  BucketedSteps steps(model, scenario.training);
+  BucketSteps steps(model, scenario.training);
   std::vector<int> ends;
   int offset = 0;
   for (auto _ : state) {

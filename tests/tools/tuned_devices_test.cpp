@@ -2,7 +2,7 @@
 
 #include "scenarios/reader/explain/catalogue_list.hpp"
 #include "sim/predict/predict.hpp"
-#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/bucket_steps.hpp"
 #include "tests/sim/predict/random_trainings.hpp"
 
 namespace ddpsim {
@@ -45,7 +45,7 @@ TEST_CASE("a tuner's steps are as long as predicted ones, on every device of the
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
       Dice dice(seed);
       const StepModel model = model_on(device, dice);
-      BucketedSteps steps(model, {});
+      BucketSteps steps(model, {});
       if (steps.why_simulated()) continue;
       later += model.costs.interference.delays_launches() ? 1 : 0;
       for (int draw = 0; draw < 3; ++draw) {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "sim/tune/zero_shardings.hpp"
+#include "model/ways/zero_ways.hpp"
 
 namespace ddpsim {
 namespace {

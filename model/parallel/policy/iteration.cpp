@@ -55,6 +55,13 @@ bool averages_models(const Training& training) {
   return local >= 0 && local % training.comm_hook.post_local_sgd.period == 0;
 }
 
+std::optional<ModelAveraging> model_averaging(Training training) {
+  const PostLocalSgd& state = training.comm_hook.post_local_sgd;
+  training.iteration = state.start_iteration + 1;
+  if (!averages_models(training)) return std::nullopt;
+  return ModelAveraging{training.iteration, state.period};
+}
+
 bool before_zero_steps(const Training& training) {
   return is_zero_step(training.comm_hook.kind) && training.iteration > 0 &&
          training.iteration <= rebuilding_iteration(training);

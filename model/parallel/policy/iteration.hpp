@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "model/parallel/training.hpp"
@@ -36,6 +37,14 @@ bool views_survive(const Training& training);
 /// post_local_sgd: are models averaged once the optimizer has run? The steady state holds no such
 /// step.
 bool averages_models(const Training& training);
+
+/// In which iterations it averages them: from the first one on, each so many.
+struct ModelAveraging {
+  int first = 1;
+  int period = 1;
+};
+/// None: it never does.
+std::optional<ModelAveraging> model_averaging(Training training);
 
 /// ZeRO's hooks: do they not know the buckets yet? Until they have seen a backward with the rebuilt
 /// ones gradients are reduced, and nobody updates parameters.

@@ -77,8 +77,8 @@ const Map<ZeroSettings>& zero1_map() {
                             "one all-gather of all pieces, padded to the longest"}),
              &ZeroSettings::send, {.meaning = "Variant course: how updated parameters travel."})
         .key("gradients",
-             value::one_of(all_course_gradients,
-                           {"in buckets, as `bucketed` does", "each by its hook, as `overlap` does"}),
+             value::one_of(all_course_gradients, {"in buckets, as `bucketed` does",
+                                                  "each by its hook, as `overlap` does"}),
              &ZeroSettings::gradients, {.meaning = "Variant course: how gradients are reduced."});
     add_deepspeed(all, "false");
     all.key("ddp_bucket_size", elements(), &ZeroSettings::ddp_bucket_size,

@@ -11,7 +11,7 @@
 #include "sim/predict/run_ahead.hpp"
 #include "sim/predict/simulated_ranks.hpp"
 #include "sim/predict/what_if.hpp"
-#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/bucket_steps.hpp"
 #include "tests/sim/predict/random_exceptions.hpp"
 #include "tests/sim/predict/random_trainings.hpp"
 #include "tests/sim/predict/same_steps.hpp"
@@ -64,7 +64,7 @@ Duration step_by(const StepModel& model, Strategy strategy) {
 /// As `predict` says, and as the tuner's own simulation does.
 Duration bucketed_step(const StepModel& model) {
   const Duration step = predict(model, two_buckets()).metrics.step;
-  CHECK(BucketedSteps(model, {}).of(two_buckets().buckets) == step);
+  CHECK(BucketSteps(model, {}).of(two_buckets().buckets) == step);
   return step;
 }
 
@@ -336,7 +336,7 @@ TEST_CASE("a step of an exception beyond six hours is refused", "[sim][exception
     return cluster;
   }());
   CHECK_THROWS_WITH(predict(model, {}), Catch::Contains("a step of 7 hours is beyond"));
-  CHECK_THROWS_WITH(BucketedSteps(model, {}), Catch::Contains("a step of 7 hours is beyond"));
+  CHECK_THROWS_WITH(BucketSteps(model, {}), Catch::Contains("a step of 7 hours is beyond"));
 }
 
 TEST_CASE("exceptions of random steps: what must hold", "[sim][exceptions]") {

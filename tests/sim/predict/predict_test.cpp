@@ -8,7 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/predict/what_if.hpp"
-#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/bucket_steps.hpp"
 #include "tests/sim/predict/random_trainings.hpp"
 #include "tests/sim/predict/same_steps.hpp"
 
@@ -52,7 +52,7 @@ TEST_CASE("what happens after backward adds up", "[sim][predict]") {
 TEST_CASE("no step is shorter than its batches take to be made", "[sim][predict]") {
   StepModel model = three_layers();
   const auto tuned = [&] {
-    BucketedSteps steps(model, Training{});
+    BucketSteps steps(model, Training{});
     return steps.of(std::vector<std::vector<int>>{{2, 1, 0}});
   };
   const Duration of_one_bucket = tuned();
@@ -209,7 +209,7 @@ TEST_CASE("a step beyond six hours is refused, whoever asks", "[sim][predict]") 
       "a step of 7 hours is beyond what is simulated (6 hours): check batch, bandwidth and latency";
   CHECK_THROWS_WITH(predict(model, Training{}), refused);
   CHECK_THROWS_WITH(predict(model, timed::training_of(Strategy::none)), refused);
-  CHECK_THROWS_WITH(BucketedSteps(model, Training{}), refused);
+  CHECK_THROWS_WITH(BucketSteps(model, Training{}), refused);
   CHECK_NOTHROW(predict(hours(5), Training{}));
-  CHECK_NOTHROW(BucketedSteps(hours(5), Training{}));
+  CHECK_NOTHROW(BucketSteps(hours(5), Training{}));
 }

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/predict/predict.hpp"
-#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/bucket_steps.hpp"
 #include "sim/tune/tune.hpp"
 #include "tests/sim/tune/random_partitions.hpp"
 
@@ -68,7 +68,7 @@ TEST_CASE("with gradient hooks too, the tuner's steps are the predicted ones, to
     const Duration bare = predict(model, training).metrics.step;
     training.hooks = random_hooks(dice, workload);
     longer += predict(model, training).metrics.step > bare ? 1 : 0;
-    BucketedSteps steps(model, training);
+    BucketSteps steps(model, training);
     for (int draw = 0; draw < 4; ++draw) {
       std::vector<int> ends;
       for (int end = 1; end < steps.size(); ++end)

@@ -5,7 +5,7 @@
 #include "model/parallel/order/build_job.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/predict/predict.hpp"
-#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/bucket_steps.hpp"
 #include "tests/sim/predict/models.hpp"
 
 namespace ddpsim::timed {
@@ -112,7 +112,7 @@ TEST_CASE("R45: what asks for many bucketings simulates ZeRO's hooks too", "[sim
   const auto kind = GENERATE(CommHookKind::zero_step, CommHookKind::zero_step_interleaved);
   const StepModel model = three_layers();
   Training training = with_hook(kind);
-  BucketedSteps steps(model, training);
+  BucketSteps steps(model, training);
   for (const std::vector<std::vector<int>>& buckets :
        {std::vector<std::vector<int>>{{2}, {1}, {0}}, {{2, 1}, {0}}, {{2, 1, 0}}}) {
     training.buckets = buckets;

@@ -15,7 +15,7 @@ namespace ddpsim {
 /// gradient, in the same order. Every bucketing that is contiguous in that order lies between the
 /// two: whatever it does, one of the two does as well, or does nowhere. So it is enough to look at
 /// these two. They have to be alike but for the buckets' all-reduces and waits, and to have the
-/// form that the fast step (bucketed_steps.hpp) knows:
+/// form that the fast step (bucket_steps.hpp) knows:
 ///
 ///   * One rank's work on a host, a compute stream and a communication stream; only the host of a
 ///     synchronous device ever stands still.

@@ -11,7 +11,7 @@
 #include "model/parallel/order/build_job.hpp"
 #include "model/timeline/job_timeline.hpp"
 #include "sim/predict/predict.hpp"
-#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/bucket_steps.hpp"
 #include "sim/tune/lower_bound.hpp"
 #include "tests/model/parallel/random_trainings.hpp"
 #include "tests/sim/predict/random_exceptions.hpp"
@@ -462,8 +462,7 @@ bool is_on_the_list(const Draw& draw) {
 }
 
 /// Every bucketing takes as long as predicted.
-void check_steps(Dice& dice, const StepModel& model, const Training& training,
-                 BucketedSteps& steps) {
+void check_steps(Dice& dice, const StepModel& model, const Training& training, BucketSteps& steps) {
   for (int draw = 0; draw < 4; ++draw) {
     const int one_in = dice.between(1, 4);
     std::vector<int> ends;
@@ -506,10 +505,10 @@ TEST_CASE("whatever a training asks for, steps are as predicted to the tick, or 
       build_job(draw.model.works, draw.training);
     } catch (const std::invalid_argument&) {
       ++refused;
-      CHECK_THROWS_AS(BucketedSteps(draw.model, draw.training), std::invalid_argument);
+      CHECK_THROWS_AS(BucketSteps(draw.model, draw.training), std::invalid_argument);
       continue;
     }
-    BucketedSteps steps(draw.model, draw.training);
+    BucketSteps steps(draw.model, draw.training);
     const std::string why(steps.why_simulated().value_or(""));
     REQUIRE(why == Extremes(draw.model.works, draw.training).why());
     CAPTURE(why, draw.model.costs.synchronous, draw.training.iteration);

@@ -54,7 +54,7 @@ TEST_CASE("a local search ends where no border removed, moved or added shortens 
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Dice dice(seed);
     const StepModel model = fixtures::random_one_type_model(dice, 40, true);
-    BucketedSteps steps(model, {});
+    BucketSteps steps(model, {});
     const Ends start = random_ends(dice, steps.size());
     const Partition best = local_search(steps, {start}, Duration::zero(), 1'000'000, anything);
     CAPTURE(seed, start, best.ends);
@@ -78,7 +78,7 @@ TEST_CASE("a local search goes on from the shortest of its starts, to no more th
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Dice dice(seed);
     const StepModel model = fixtures::random_one_type_model(dice, 20, true);
-    BucketedSteps steps(model, {});
+    BucketSteps steps(model, {});
     std::vector<Ends> starts;
     Duration shortest = Duration::max();
     for (int i = 0; i < 5; ++i) {
@@ -112,7 +112,7 @@ TEST_CASE("a local search takes only what fits", "[sim][local_search]") {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Dice dice(seed);
     const StepModel model = fixtures::random_one_type_model(dice, 20, true);
-    BucketedSteps steps(model, {});
+    BucketSteps steps(model, {});
     Ends start;
     for (int end = 1; end <= steps.size(); ++end) start.push_back(end);
     const Partition best = local_search(steps, {start}, Duration::zero(), 1'000'000, of_three);

@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/bucket_steps.hpp"
 #include "sim/tune/lower_bound.hpp"
 #include "tests/sim/predict/random_exceptions.hpp"
 #include "tests/sim/tune/random_partitions.hpp"
@@ -113,7 +113,7 @@ TEST_CASE("where nothing interferes the programme's step is the shortest of all 
       return cluster;
     }());
     model.costs.launch.collective = model.costs.launch.wait = Duration{};
-    BucketedSteps steps(model, {});
+    BucketSteps steps(model, {});
     Duration shortest = Duration::max();
     for_each_partition(steps.size(), [&](const std::vector<int>& ends) {
       shortest = std::min(shortest, steps.of(ends));
@@ -139,14 +139,14 @@ TEST_CASE("the lower bound is never above the best of all partitions", "[sim][pa
     training.micro_batches = dice.one_in(4) ? 2 : 1;
     training.no_sync = dice.one_in(2);
     training.gradient_as_bucket_view = dice.one_in(4);
-    BucketedSteps steps(model, training);
+    BucketSteps steps(model, training);
     Duration shortest = Duration::max();
     for_each_partition(steps.size(), [&](const std::vector<int>& ends) {
       shortest = std::min(shortest, steps.of(ends));
     });
     const Duration bound = lower_bound(steps, best_partition(steps.ideal()).step);
     // What a kernel of backward takes of memory and of launches at least, where there is one.
-    const BucketedSteps::Backward backward = steps.backward();
+    const BucketSteps::Backward backward = steps.backward();
     REQUIRE(backward.memory_fraction <= 1);
     if (backward.kernels == 0) REQUIRE(backward.launch_rate == 0);
     rated += backward.launch_rate > 0 ? 1 : 0;

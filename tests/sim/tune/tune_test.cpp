@@ -8,7 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include "sim/predict/predict.hpp"
-#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/bucket_steps.hpp"
 #include "sim/tune/merge_rule.hpp"
 #include "tests/sim/tune/random_partitions.hpp"
 
@@ -48,7 +48,7 @@ TEST_CASE("a step beyond six hours is refused, by the quick search and by the si
   CHECK_THROWS_WITH(tune(model, Training{}, TuneOptions{}), refused);
   Training hooked;
   hooked.comm_hook.kind = CommHookKind::fp16_compress;
-  REQUIRE(BucketedSteps(model, hooked).why_simulated());
+  REQUIRE(BucketSteps(model, hooked).why_simulated());
   CHECK_THROWS_WITH(tune(model, hooked, TuneOptions{}), refused);
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("the best pair found is the best of every pair there is", "[sim][tune]
     if (largest > 160) continue;
     const Training training = random_settings(dice);
     contiguous += all_contiguous(model.works, training) ? 1 : 0;
-    BucketedSteps steps(model, training);
+    BucketSteps steps(model, training);
     Duration shortest = Duration::max();
     for (std::int64_t first = 1; first <= largest + 1; ++first)
       for (std::int64_t cap = 1; cap <= largest + 1; ++cap)
@@ -124,7 +124,7 @@ TEST_CASE("the free partition is between the bound and every other choice", "[si
       REQUIRE(found <= other->step);
     REQUIRE(found <= tuning.merged->step);
     Duration shortest = Duration::max();
-    BucketedSteps steps(model, {});
+    BucketSteps steps(model, {});
     fixtures::for_each_partition(steps.size(), [&](const std::vector<int>& ends) {
       shortest = std::min(shortest, steps.of(ends));
     });
@@ -149,7 +149,7 @@ TEST_CASE("no partition is shorter than the bound where several collectives are 
     model.works.device.collectives_at_once = dice.between(2, 3);
     const Tuning tuning = tune(model, {});
     CAPTURE(seed);
-    BucketedSteps steps(model, {});
+    BucketSteps steps(model, {});
     REQUIRE(steps.why_simulated());
     fixtures::for_each_partition(steps.size(), [&](const std::vector<int>& ends) {
       REQUIRE(steps.of(ends) >= tuning.lower_bound);
@@ -278,7 +278,7 @@ TEST_CASE("the recommended cap regrets least when link and kernels are not as to
       StepModel changed = model;
       changed.costs.passes.push_back({corner.compute, corner.compute, corner.compute});
       changed.costs.copy_factor *= corner.compute;
-      BucketedSteps steps(changed, training, corner.link);
+      BucketSteps steps(changed, training, corner.link);
       std::vector<double> times;
       for (const Choice& each : tuning.caps) times.push_back(in_seconds(steps.of(each.buckets)));
       times.push_back(in_seconds(steps.of(tuning.standard.buckets)));

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "sim/tune/zero_shardings.hpp"
+#include "model/ways/zero_ways.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/wrapping.hpp"
 #include "tools/study/zero_code.hpp"

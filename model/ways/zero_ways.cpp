@@ -15,7 +15,7 @@
 // Gradient buckets of torch and course are DistributedDataParallel's: tune of `bucketed` finds
 // them.
 
-#include "sim/tune/zero_shardings.hpp"
+#include "model/ways/zero_ways.hpp"
 
 #include <algorithm>
 #include <array>
@@ -157,11 +157,11 @@ class ZeroWays {
 
 }  // namespace
 
-std::vector<Sharding> zero_shardings(const Scenario& scenario) {
-  std::vector<Sharding> all;
+std::vector<WayToShard> zero_ways(const Scenario& scenario) {
+  std::vector<WayToShard> all;
   const ZeroWays ways(scenario);
   for (const ZeroSettings& settings : ways.all()) {
-    Sharding& made = all.emplace_back();
+    WayToShard& made = all.emplace_back();
     made.training = scenario.training;
     made.training.iteration = 0;
     set_zero(made.training, settings);
@@ -169,15 +169,15 @@ std::vector<Sharding> zero_shardings(const Scenario& scenario) {
   return all;
 }
 
-std::vector<Sharding> with_buckets(const Scenario& scenario, const Sharding& sharding) {
-  std::vector<Sharding> all;
+std::vector<WayToShard> with_buckets(const Scenario& scenario, const WayToShard& way) {
+  std::vector<WayToShard> all;
   if (scenario.training.strategy != Strategy::zero3) return all;
-  ZeroSettings settings = *sharding.training.zero();
+  ZeroSettings settings = *way.training.zero();
   for (const std::int64_t size :
-       bucket_sizes(elements_of(scenario.workload), settings, standard_zero(sharding.training))) {
-    if (size == sharding.training.zero()->reduce_bucket_size) continue;
+       bucket_sizes(elements_of(scenario.workload), settings, standard_zero(way.training))) {
+    if (size == way.training.zero()->reduce_bucket_size) continue;
     settings.reduce_bucket_size = size;
-    set_zero(all.emplace_back(sharding).training, settings);
+    set_zero(all.emplace_back(way).training, settings);
   }
   return all;
 }

@@ -15,7 +15,7 @@
 //
 // Every instant comes out as in simulate.cpp: the same Activity at the same changes of rate.
 
-#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/bucket_steps.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -33,7 +33,7 @@ constexpr std::size_t most_priced = 1 << 19;  // 40 MB
 
 }  // namespace
 
-BucketedSteps::BucketedSteps(StepModel model, Training training, double link_factor)
+BucketSteps::BucketSteps(StepModel model, Training training, double link_factor)
     : model_(std::move(model)),
       training_(std::move(training)),
       whole_(build_one_bucket(model_.works, training_)),
@@ -46,7 +46,7 @@ BucketedSteps::BucketedSteps(StepModel model, Training training, double link_fac
   take_costs(link_factor);
 }
 
-BucketedSteps::BucketedSteps(const BucketedSteps& other, const CostModel& costs, double link_factor)
+BucketSteps::BucketSteps(const BucketSteps& other, const CostModel& costs, double link_factor)
     : model_(other.model_),
       training_(other.training_),
       whole_(other.whole_),
@@ -55,7 +55,7 @@ BucketedSteps::BucketedSteps(const BucketedSteps& other, const CostModel& costs,
   take_costs(link_factor);
 }
 
-void BucketedSteps::take_costs(double link_factor) {
+void BucketSteps::take_costs(double link_factor) {
   const StepWorks& works = model_.works;
   LinkChange& change = model_.costs.collective.change;
   for (double* factor : {&change.latency, &change.filling, &change.transfer})
@@ -86,7 +86,7 @@ void BucketedSteps::take_costs(double link_factor) {
   if (lanes_.size() == 1 && !synchronous_) find_jumps(lanes_.front());
 }
 
-void BucketedSteps::take_links(const CostModel& costs) {
+void BucketSteps::take_links(const CostModel& costs) {
   model_.costs = costs;
   std::fill(prices_.begin(), prices_.end(), Price{});
   priced_ = 0;
@@ -99,7 +99,7 @@ void BucketedSteps::take_links(const CostModel& costs) {
 }
 
 /// A program on its way into a lane.
-struct BucketedSteps::Writing {
+struct BucketSteps::Writing {
   Lane& lane;
   std::vector<std::int32_t> position_of;  ///< [gradient] its place in the order they arrive
   bool takes_back = false;                ///< gradients come out of the buckets
@@ -116,7 +116,7 @@ struct BucketedSteps::Writing {
   }
 };
 
-void BucketedSteps::compile(const Costs& costs, std::span<const JobCosts::Pause> pauses) {
+void BucketSteps::compile(const Costs& costs, std::span<const JobCosts::Pause> pauses) {
   const std::vector<int>& arrival = model_.works.arrival;
   const program::Program& program = whole_.job.programs.front();
   const std::span<const BucketMark> marks = whole_.marks.all();
@@ -146,8 +146,8 @@ void BucketedSteps::compile(const Costs& costs, std::span<const JobCosts::Pause>
   finish(writing.lane);
 }
 
-void BucketedSteps::write_marked(Writing& writing, const BucketMark& mark,
-                                 const program::Task& task, const WorkCost& cost) {
+void BucketSteps::write_marked(Writing& writing, const BucketMark& mark, const program::Task& task,
+                               const WorkCost& cost) {
   switch (mark.kind) {
     case BucketMark::Kind::filled:
       write_work(writing, task, cost);
@@ -174,7 +174,7 @@ void BucketedSteps::write_marked(Writing& writing, const BucketMark& mark,
 
 /// A task that is the same under all buckets. What waits for a task, and is no collective, waits
 /// for a collective.
-void BucketedSteps::write_other(Writing& writing, std::uint32_t t, const WorkCost& cost) {
+void BucketSteps::write_other(Writing& writing, std::uint32_t t, const WorkCost& cost) {
   const program::Program& program = whole_.job.programs.front();
   const program::Task& task = program.tasks[t];
   if (is_collective(whole_.job.works[task.work].operation)) {
@@ -191,7 +191,7 @@ void BucketedSteps::write_other(Writing& writing, std::uint32_t t, const WorkCos
   }
 }
 
-void BucketedSteps::write_work(Writing& writing, const program::Task& task, const WorkCost& cost) {
+void BucketSteps::write_work(Writing& writing, const program::Task& task, const WorkCost& cost) {
   const Duration issued = writing.host;
   writing.host += cost.host;
   if (task.stream == 0 && cost.work == Duration::zero()) {
@@ -208,7 +208,7 @@ void BucketedSteps::write_work(Writing& writing, const program::Task& task, cons
   writing.lane.items.push_back(item);
 }
 
-void BucketedSteps::finish(Lane& lane) {
+void BucketSteps::finish(Lane& lane) {
   const std::size_t gradients = model_.works.arrival.size();
   lane.left.resize(lane.items.size() + 1);
   for (std::size_t i = lane.items.size(); i-- > 0;)
@@ -223,7 +223,7 @@ void BucketedSteps::finish(Lane& lane) {
 }
 
 /// When each item begins if nothing runs beside the items but the broadcasts that they wait for.
-BucketedSteps::Alone BucketedSteps::alone(const Lane& lane) const {
+BucketSteps::Alone BucketSteps::alone(const Lane& lane) const {
   Alone alone;
   alone.at.resize(model_.works.arrival.size() + 1);
   alone.host.resize(alone.at.size());
@@ -269,7 +269,7 @@ BucketedSteps::Alone BucketedSteps::alone(const Lane& lane) const {
   return alone;
 }
 
-PartitionProblem BucketedSteps::ideal() {
+PartitionProblem BucketSteps::ideal() {
   const Lane& lane = lanes_.back();  // the slowest
   const Alone none = alone(lane);
   const std::size_t gradients = model_.works.arrival.size();
@@ -295,7 +295,7 @@ PartitionProblem BucketedSteps::ideal() {
   return problem;
 }
 
-BucketedSteps::Backward BucketedSteps::backward() const {
+BucketSteps::Backward BucketSteps::backward() const {
   const Lane& lane = lanes_.back();
   const Alone none = alone(lane);
   const std::size_t gradients = model_.works.arrival.size();
@@ -322,7 +322,7 @@ BucketedSteps::Backward BucketedSteps::backward() const {
 
 /// Until the first bucket is launched all bucketings are one: when its hooks have fired is known
 /// beforehand, if no broadcast comes between.
-void BucketedSteps::find_starts(Lane& lane) const {
+void BucketSteps::find_starts(Lane& lane) const {
   if (!fixed_.empty()) return;
   lane.starts.resize(model_.works.arrival.size() + 1);
   Instant now{};
@@ -343,7 +343,7 @@ void BucketedSteps::find_starts(Lane& lane) const {
 /// once or when the host has launched it, and ends when its work is done or its last launch is in.
 /// So all of them end at max(now + all work, over them: launched + work from it on, drained + work
 /// behind it), and none of them needs a look.
-void BucketedSteps::find_jumps(Lane& lane) const {
+void BucketSteps::find_jumps(Lane& lane) const {
   lane.launches = alone(lane).item;
   lane.last_round = lane.launches[at(fired_.front())];
   const auto is_free = [](const Item& item) {
@@ -366,7 +366,7 @@ void BucketedSteps::find_jumps(Lane& lane) const {
 
 /// When computation, alone since `now`, reaches `item`, with no bucket and no wait before it. The
 /// next item is a kernel.
-Instant BucketedSteps::alone_until(const Lane& lane, std::size_t item, Instant now) {
+Instant BucketSteps::alone_until(const Lane& lane, std::size_t item, Instant now) {
   const std::size_t begin = lane.next - lane.last_round, end = item - lane.last_round;
   const auto level = static_cast<std::size_t>(std::bit_width(end - begin)) - 1;
   const std::vector<Duration>& held_up = lane.held_up[level];
@@ -374,7 +374,7 @@ Instant BucketedSteps::alone_until(const Lane& lane, std::size_t item, Instant n
   return std::max(now + lane.left[lane.next], Instant{} + latest + lane.shift) - lane.left[item];
 }
 
-const BucketedSteps::AllReduce& BucketedSteps::price(Bytes size) {
+const BucketSteps::AllReduce& BucketSteps::price(Bytes size) {
   const auto slot_of = [&](std::int64_t bytes) {
     const auto hash = static_cast<std::uint64_t>(bytes) * 0x9E3779B97F4A7C15u;
     return static_cast<std::size_t>(hash >> 32) & (prices_.size() - 1);
@@ -401,7 +401,7 @@ const BucketedSteps::AllReduce& BucketedSteps::price(Bytes size) {
   return prices_[slot].collective;
 }
 
-Duration BucketedSteps::of(const std::vector<std::vector<int>>& buckets) {
+Duration BucketSteps::of(const std::vector<std::vector<int>>& buckets) {
   contiguous_.clear();
   const std::size_t gradients = model_.works.arrival.size();
   std::size_t position = 0;
@@ -415,7 +415,7 @@ Duration BucketedSteps::of(const std::vector<std::vector<int>>& buckets) {
   return simulated(buckets);
 }
 
-Duration BucketedSteps::simulated(const std::vector<std::vector<int>>& buckets) {
+Duration BucketSteps::simulated(const std::vector<std::vector<int>>& buckets) {
   ++evaluated_;
   Training training = training_;
   training.buckets = buckets;
@@ -424,7 +424,7 @@ Duration BucketedSteps::simulated(const std::vector<std::vector<int>>& buckets) 
   return metrics.step;
 }
 
-Duration BucketedSteps::of(std::span<const int> ends, Duration limit) {
+Duration BucketSteps::of(std::span<const int> ends, Duration limit) {
   if (ends.empty() || ends.back() != size())
     throw std::invalid_argument("buckets must hold every gradient");
   if (why_simulated_) {
@@ -445,7 +445,7 @@ Duration BucketedSteps::of(std::span<const int> ends, Duration limit) {
   return (synchronous_ ? run<true>(latest) : run<false>(latest)) - Instant{};
 }
 
-void BucketedSteps::prepare(std::span<const int> ends) {
+void BucketSteps::prepare(std::span<const int> ends) {
   buckets_.clear();
   launch_after_.clear();
   std::fill(bucket_at_.begin(), bucket_at_.end(), nobody);
@@ -476,7 +476,7 @@ void BucketedSteps::prepare(std::span<const int> ends) {
 }
 
 template <bool synchronous>
-Instant BucketedSteps::run(Instant limit) {
+Instant BucketSteps::run(Instant limit) {
   const Lane& first = lanes_.front();
   while (true) {
     if (now_ + first.left[first.next] > limit) return now_ + first.left[first.next];
@@ -503,7 +503,7 @@ Instant BucketedSteps::run(Instant limit) {
 
 /// Starts everything that a rank can start at `now_`. True if anything was started.
 template <bool synchronous>
-bool BucketedSteps::advance(Lane& lane) {
+bool BucketSteps::advance(Lane& lane) {
   bool progress = false;
   lane.wake = never;
   while (!lane.busy && lane.next < lane.items.size()) {
@@ -553,7 +553,7 @@ bool BucketedSteps::advance(Lane& lane) {
 /// said, with `now_` where it would start. Launches and waits that no bucket has are passed on the
 /// way.
 template <bool synchronous>
-void BucketedSteps::race(Lane& lane) {
+void BucketSteps::race(Lane& lane) {
   const bool alone = head_ == lane.issued;
   if (!alone && !(transferring_ && !fresh_transfer_ && transfer_.slowdown == beside_compute_))
     return;
@@ -610,7 +610,7 @@ void BucketedSteps::race(Lane& lane) {
 
 /// Passes an item that computes nothing. False if the rank has to wait in front of it.
 template <bool synchronous>
-bool BucketedSteps::pass(Lane& lane, const Item& item) {
+bool BucketSteps::pass(Lane& lane, const Item& item) {
   const auto issue = [&](const AllReduce& collective, Duration host) {
     if constexpr (synchronous) lane.host_clock += host;
     const Instant enqueued = synchronous ? lane.host_clock : Instant{} + item.first + lane.shift;
@@ -662,7 +662,7 @@ bool BucketedSteps::pass(Lane& lane, const Item& item) {
 }
 
 /// Ranks reach the next collective; with the last of them it starts.
-bool BucketedSteps::arrive() {
+bool BucketSteps::arrive() {
   bool progress = false;
   for (Lane& lane : lanes_) {
     if (lane.arrived || lane.issued <= head_ || lane.taken_up[head_] > now_) continue;
@@ -675,7 +675,7 @@ bool BucketedSteps::arrive() {
   return progress;
 }
 
-void BucketedSteps::set_rates() {
+void BucketSteps::set_rates() {
   bool active = false;
   for (Lane& lane : lanes_) {
     active |= lane.busy;
@@ -702,7 +702,7 @@ void BucketedSteps::set_rates() {
   transfer_end_ = transfer_.end();
 }
 
-Instant BucketedSteps::soonest() const {
+Instant BucketSteps::soonest() const {
   Instant next = transferring_ ? transfer_end_ : never;
   for (const Lane& lane : lanes_) {
     next = std::min(next, lane.busy ? lane.end : lane.wake);
@@ -712,7 +712,7 @@ Instant BucketedSteps::soonest() const {
 }
 
 /// What ends at `now_`.
-void BucketedSteps::take_events() {
+void BucketSteps::take_events() {
   if (transferring_ && transfer_end_ == now_) {
     transferring_ = false;
     arrived_ = 0;

@@ -27,12 +27,12 @@ namespace ddpsim {
 /// the order they arrive in (StepWorks::arrival). Not for several threads at once; copies are
 /// independent.
 /// Throws std::invalid_argument as build_job does.
-class BucketedSteps {
+class BucketSteps {
  public:
   /// `link_factor`: how many times longer all-reduces take than `model` says.
-  BucketedSteps(StepModel model, Training training, double link_factor = 1);
+  BucketSteps(StepModel model, Training training, double link_factor = 1);
   /// The steps of `other` with the prices of `costs`, which must be of the same cluster.
-  BucketedSteps(const BucketedSteps& other, const CostModel& costs, double link_factor = 1);
+  BucketSteps(const BucketSteps& other, const CostModel& costs, double link_factor = 1);
 
   /// From here on all-reduces cost what `costs` says, which differ from those before in their links
   /// alone (CostModel::use_links): nothing else is priced anew.

@@ -11,7 +11,7 @@
 // Explicit prefetches of 1, 2 or 3 units, forward and backward, are tried with the best of these
 // alone: they move when the host issues a gather, and change little else.
 
-#include "sim/tune/fsdp_shardings.hpp"
+#include "model/ways/fsdp_ways.hpp"
 
 #include <algorithm>
 #include <array>
@@ -103,7 +103,7 @@ std::vector<int> replicas_of(const Scenario& scenario) {
 
 }  // namespace
 
-std::vector<Sharding> fsdp_shardings(const Scenario& scenario) {
+std::vector<WayToShard> fsdp_ways(const Scenario& scenario) {
   const Blocks blocks(scenario.workload);
   Training base = scenario.training;
   base.iteration = 0;
@@ -132,13 +132,13 @@ std::vector<Sharding> fsdp_shardings(const Scenario& scenario) {
   std::vector<std::optional<Reshard>> reshards{std::nullopt, Reshard(true), Reshard(false)};
   if (std::ranges::find(reshards, base.reshard_after_forward) == reshards.end())
     reshards.push_back(base.reshard_after_forward);
-  std::vector<Sharding> all;
+  std::vector<WayToShard> all;
   for (const Wrapping& wrapping : wrappings)
     for (const int replicate : replicas_of(scenario))
       for (const std::optional<Reshard>& reshard : reshards)
         for (const int inputs : held)
           for (const bool separate : groups) {
-            Sharding& made = all.emplace_back();
+            WayToShard& made = all.emplace_back();
             made.blocks = wrapping.blocks;
             made.own_head = wrapping.own_head;
             made.training = base;
@@ -152,40 +152,40 @@ std::vector<Sharding> fsdp_shardings(const Scenario& scenario) {
           }
   const FsdpSettings& given = scenario.training;
   if (given.forward_prefetch + given.backward_prefetch == 0) return all;
-  const auto as_given = std::ranges::find_if(all, [&](const Sharding& each) {
+  const auto as_given = std::ranges::find_if(all, [&](const WayToShard& each) {
     FsdpSettings settings = each.training;
     settings.forward_prefetch = given.forward_prefetch;
     settings.backward_prefetch = given.backward_prefetch;
     return is_same_fsdp(settings, given);
   });
-  Sharding own = *as_given;
+  WayToShard own = *as_given;
   own.training.forward_prefetch = given.forward_prefetch;
   own.training.backward_prefetch = given.backward_prefetch;
   all.push_back(std::move(own));
   return all;
 }
 
-std::vector<Sharding> with_prefetches(const Scenario& scenario, const Sharding& sharding) {
-  const Training &given = scenario.training, &its = sharding.training;
+std::vector<WayToShard> with_prefetches(const Scenario& scenario, const WayToShard& way) {
+  const Training &given = scenario.training, &its = way.training;
   if (!its.unit_settings.empty()) return {};
   const std::set<int> forward{0, 1, 2, 3, given.forward_prefetch},
       backward{0, 1, 2, 3, given.backward_prefetch};
-  std::vector<Sharding> all;
+  std::vector<WayToShard> all;
   for (const int ahead : forward)
     for (const int behind : backward) {
       if (ahead == its.forward_prefetch && behind == its.backward_prefetch) continue;
-      Sharding& made = all.emplace_back(sharding);
+      WayToShard& made = all.emplace_back(way);
       made.training.forward_prefetch = ahead;
       made.training.backward_prefetch = behind;
     }
   return all;
 }
 
-int fsdp_changes(const Sharding& sharding) {
-  const FsdpSettings standard, &its = sharding.training;
+int fsdp_changes(const WayToShard& way) {
+  const FsdpSettings standard, &its = way.training;
   const std::array changed{
-      sharding.blocks != 1,
-      sharding.own_head,
+      way.blocks != 1,
+      way.own_head,
       !its.unit_settings.empty(),
       its.reshard_after_forward != standard.reshard_after_forward,
       its.replicate != standard.replicate,

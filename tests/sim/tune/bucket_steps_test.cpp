@@ -1,4 +1,4 @@
-#include "sim/tune/bucketed_steps.hpp"
+#include "sim/tune/bucket_steps.hpp"
 
 #include <algorithm>
 
@@ -49,7 +49,7 @@ StepModel random_model(Dice& dice) {
 }  // namespace
 
 TEST_CASE("a step is as long as the simulated one, to the tick, under any bucketing",
-          "[sim][bucketed_steps]") {
+          "[sim][bucket_steps]") {
   int compared = 0, asynchronous = 0, slower_rank = 0, exceptions = 0;
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
     Dice dice(seed);
@@ -59,7 +59,7 @@ TEST_CASE("a step is as long as the simulated one, to the tick, under any bucket
     training.no_sync = dice.one_in(2);
     training.gradient_as_bucket_view = dice.one_in(3);
     training.find_unused_parameters = dice.one_in(4);
-    BucketedSteps steps(model, training);
+    BucketSteps steps(model, training);
     for (int draw = 0; draw < 6; ++draw) {
       const std::vector<int> ends = random_ends(dice, steps.size(), dice.between(1, 4));
       const Duration expected = simulated(model, training, buckets_of(model, ends));
@@ -80,8 +80,7 @@ TEST_CASE("a step is as long as the simulated one, to the tick, under any bucket
   CHECK(exceptions > 200);
 }
 
-TEST_CASE("buckets that are not contiguous in arrival order are simulated",
-          "[sim][bucketed_steps]") {
+TEST_CASE("buckets that are not contiguous in arrival order are simulated", "[sim][bucket_steps]") {
   int scattered = 0;
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Dice dice(seed);
@@ -91,7 +90,7 @@ TEST_CASE("buckets that are not contiguous in arrival order are simulated",
     std::vector<std::vector<int>> buckets{
         {model.works.arrival.front(), model.works.arrival.back()}};
     buckets.emplace_back(model.works.arrival.begin() + 1, model.works.arrival.end() - 1);
-    BucketedSteps steps(model, {});
+    BucketSteps steps(model, {});
     CHECK(steps.of(buckets) == simulated(model, {}, buckets));
     CHECK(steps.of(buckets_of(model, {1, steps.size()})) ==
           steps.of(std::vector<int>{1, steps.size()}));
@@ -100,7 +99,7 @@ TEST_CASE("buckets that are not contiguous in arrival order are simulated",
   CHECK(scattered > 50);
 }
 
-TEST_CASE("steps at other costs are those of a model with these costs", "[sim][bucketed_steps]") {
+TEST_CASE("steps at other costs are those of a model with these costs", "[sim][bucket_steps]") {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Dice dice(seed);
     const StepModel model = random_model(dice);
@@ -108,20 +107,20 @@ TEST_CASE("steps at other costs are those of a model with these costs", "[sim][b
     other.costs.passes.push_back({1.5, 0.7, 2});
     other.costs.copy_factor *= 1.2;
     if (dice.one_in(2)) other.costs.slowest_rank = 1.3;
-    BucketedSteps steps(model, {}), changed(steps, other.costs, 1.4), afresh(other, {}, 1.4);
+    BucketSteps steps(model, {}), changed(steps, other.costs, 1.4), afresh(other, {}, 1.4);
     for (int draw = 0; draw < 4; ++draw) {
       const std::vector<int> ends = random_ends(dice, steps.size(), 2);
       CAPTURE(seed, draw);
       REQUIRE(changed.of(ends) == afresh.of(ends));
-      REQUIRE(steps.of(ends) == BucketedSteps(model, {}).of(ends));
+      REQUIRE(steps.of(ends) == BucketSteps(model, {}).of(ends));
     }
   }
 }
 
-TEST_CASE("buckets that miss, repeat or overrun gradients are refused", "[sim][bucketed_steps]") {
+TEST_CASE("buckets that miss, repeat or overrun gradients are refused", "[sim][bucket_steps]") {
   Dice dice(7);
   const StepModel model = random_model(dice);
-  BucketedSteps steps(model, {});
+  BucketSteps steps(model, {});
   const int count = steps.size();
   CHECK_THROWS_AS(steps.of(std::vector<int>{}), std::invalid_argument);
   CHECK_THROWS_AS(steps.of(std::vector<int>{count + 1}), std::invalid_argument);

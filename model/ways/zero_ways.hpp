@@ -2,16 +2,16 @@
 
 #include <vector>
 
-#include "sim/tune/shards.hpp"
+#include "model/ways/ways.hpp"
 
 namespace ddpsim {
 
 /// The ways to set the options of a ZeRO's variant that are tried, the scenario's and those by
-/// itself among them. Not simulated yet.
-std::vector<Sharding> zero_shardings(const Scenario& scenario);
+/// itself among them.
+std::vector<WayToShard> zero_ways(const Scenario& scenario);
 
 /// Of stage 3, the same with each other size of gradient buckets that is tried; else nothing.
-std::vector<Sharding> with_buckets(const Scenario& scenario, const Sharding& sharding);
+std::vector<WayToShard> with_buckets(const Scenario& scenario, const WayToShard& way);
 
 /// The options of the strategy's variant as they are by themselves.
 ZeroSettings standard_zero(const Training& training);
