@@ -39,7 +39,8 @@ std::vector<ZeroCase> all_cases() {
     course.send = send;
     for (const CourseGradients gradients : all_course_gradients) {
       course.gradients = gradients;
-      add(fmt::format("course, {}, {}", name_of(send), name_of(gradients)), Strategy::zero1, course);
+      add(fmt::format("course, {}, {}", name_of(send), name_of(gradients)), Strategy::zero1,
+          course);
     }
   }
   for (const std::int64_t bucket : {2500, 500'000'000}) {
