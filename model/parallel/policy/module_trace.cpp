@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace ddpsim {
 namespace {
@@ -88,18 +89,22 @@ void ModuleTrace::find_orders(const std::vector<std::size_t>& depths) {
 
 void ModuleTrace::find_turns(const StepWorks& works) {
   for (auto layer = works.layers.rbegin(); layer != works.layers.rend(); ++layer) {
-    const std::size_t before = turns_.size();
+    std::vector<std::vector<std::int32_t>> of_layer;  // as their last gradients come
     for (const auto& completed : layer->completes)
       for (const std::int32_t each : completed) {
-        const auto found = std::find_if(
-            turns_.begin() + static_cast<std::ptrdiff_t>(before), turns_.end(),
-            [&](const auto& turn) { return module_of_[at(turn.front())] == module_of_[at(each)]; });
-        std::vector<std::int32_t>& turn = found == turns_.end() ? turns_.emplace_back() : *found;
-        turn.push_back(each);
+        const auto found = std::ranges::find_if(of_layer, [&](const auto& turn) {
+          return module_of_[at(turn.front())] == module_of_[at(each)];
+        });
+        if (found == of_layer.end())
+          of_layer.emplace_back();
+        else
+          std::rotate(found, found + 1, of_layer.end());
+        of_layer.back().push_back(each);
       }
-    for (std::size_t t = before; t < turns_.size(); ++t) {
-      std::ranges::sort(turns_[t]);
-      for (const std::int32_t each : turns_[t]) turn_of_[at(each)] = t;
+    for (std::vector<std::int32_t>& turn : of_layer) {
+      std::ranges::sort(turn);
+      for (const std::int32_t each : turn) turn_of_[at(each)] = turns_.size();
+      turns_.push_back(std::move(turn));
     }
   }
 }
