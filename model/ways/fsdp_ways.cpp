@@ -1,5 +1,5 @@
 // How to shard by fully_shard. There are few settings, and each has few values that differ, so all
-// combinations are simulated:
+// combinations are tried:
 //
 //     blocks a unit     1, 2, 3, 4, 8, 16, ... up to all blocks of one list
 //     head              what the root has behind the last block: with it, or a unit of its own

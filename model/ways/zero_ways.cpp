@@ -1,5 +1,5 @@
 // How to set a ZeRO. Sizes count elements; tried are 1, 2 and 5 times powers of ten below that of
-// all parameters, those by default and the scenario's. All combinations are simulated of
+// all parameters, those by default and the scenario's. All combinations are tried of
 //
 //     torch       parameters_as_bucket_view
 //     course      send
@@ -13,7 +13,7 @@
 // other sizes of buckets are tried with the best of these alone.
 //
 // Gradient buckets of torch and course are DistributedDataParallel's: tune of `bucketed` finds
-// them.
+// them. Whether the course has any (`gradients`) stays as given.
 
 #include "model/ways/zero_ways.hpp"
 
