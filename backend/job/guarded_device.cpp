@@ -10,6 +10,7 @@
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/tcp/pair.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "backend/job/gloo_errors.hpp"
@@ -59,7 +60,10 @@ class GuardedPair : public tcp::Pair {
   /// On Gloo's thread, where an exception would end the process.
   void handleEvents(int events) override {
     try {
-      if (problem_.empty()) return tcp::Pair::handleEvents(events);
+      if (problem_.empty()) {
+        give_way();
+        return tcp::Pair::handleEvents(events);
+      }
     } catch (const std::exception& problem) {
       problem_ = plain_gloo_message(problem.what());
     }
@@ -85,6 +89,12 @@ class GuardedPair : public tcp::Pair {
   }
 
  private:
+  /// Lets whoever holds the lock run on, should it wait for this core: Gloo's thread asks again at
+  /// once, and for as long as the scheduler lets it.
+  void give_way() {
+    if (!std::unique_lock(m_, std::try_to_lock)) sched_yield();
+  }
+
   /// Brings the pair back to the state it has before it listens; whoever has connected since is
   /// dropped.
   void stop_listening() {

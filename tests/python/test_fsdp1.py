@@ -91,66 +91,78 @@ def check(program, tmp_path, name, count, units=None, policy=None, autocast=None
     assert most_in(text) == step.most
 
 
-@pytest.mark.parametrize('strategy', ['FULL_SHARD', 'SHARD_GRAD_OP'])
+STRATEGIES = ['FULL_SHARD', 'SHARD_GRAD_OP']
+PREFETCHES = ['BACKWARD_PRE', 'BACKWARD_POST', 'none']
+
+
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize('count', [2, 3, 4, 8])
+@pytest.mark.parametrize('strategy', STRATEGIES)
 @pytest.mark.parametrize('name', MODELS)
-def test_a_step_sends_what_fsdp1_sends(name, strategy, program, tmp_path):
-    for count in (2, 3, 4, 8):
-        check(program, tmp_path, name, count, sharding_strategy=strategy)
+def test_a_step_sends_what_fsdp1_sends(name, strategy, count, program, tmp_path):
+    check(program, tmp_path, name, count, sharding_strategy=strategy)
 
 
-@pytest.mark.parametrize('prefetch', ['BACKWARD_PRE', 'BACKWARD_POST', 'none'])
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize('strategy', STRATEGIES)
+@pytest.mark.parametrize('prefetch', PREFETCHES)
 @pytest.mark.parametrize('forward', [False, True])
 @pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3', 'hf gpt2'])
-def test_units_are_gathered_ahead_where_fsdp1_does(name, forward, prefetch, program, tmp_path):
-    for strategy in ('FULL_SHARD', 'SHARD_GRAD_OP'):
-        check(program, tmp_path, name, 3, sharding_strategy=strategy, backward_prefetch=prefetch,
-              forward_prefetch=forward)
+def test_units_are_gathered_ahead_where_fsdp1_does(name, forward, prefetch, strategy, program,
+                                                   tmp_path):
+    check(program, tmp_path, name, 3, sharding_strategy=strategy, backward_prefetch=prefetch,
+          forward_prefetch=forward)
 
 
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize('count', [2, 3, 4])
 @pytest.mark.parametrize('name', MODELS)
-def test_original_parameters_are_aligned_as_fsdp1_does(name, program, tmp_path):
-    for count in (2, 3, 4):
-        check(program, tmp_path, name, count, use_orig_params=True)
+def test_original_parameters_are_aligned_as_fsdp1_does(name, count, program, tmp_path):
+    check(program, tmp_path, name, count, use_orig_params=True)
 
 
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize('forward', [False, True])
+@pytest.mark.parametrize('strategy', STRATEGIES)
 @pytest.mark.parametrize('no_sync', [False, True])
 @pytest.mark.parametrize('name', ['mlp', 'llama3', 'hf gpt2'])
-def test_micro_batches_send_what_fsdp1_sends(name, no_sync, program, tmp_path):
-    for strategy in ('FULL_SHARD', 'SHARD_GRAD_OP'):
-        for forward in (False, True):
-            check(program, tmp_path, name, 4, micro_batches=3, no_sync=no_sync,
-                  forward_prefetch=forward, sharding_strategy=strategy)
+def test_micro_batches_send_what_fsdp1_sends(name, no_sync, strategy, forward, program, tmp_path):
+    check(program, tmp_path, name, 4, micro_batches=3, no_sync=no_sync, forward_prefetch=forward,
+          sharding_strategy=strategy)
 
 
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize('settings', [
+    {}, {'use_orig_params': True}, {'micro_batches': 2, 'sharding_strategy': 'SHARD_GRAD_OP'}])
 @pytest.mark.parametrize('policy', [
     {'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32},
     {'param_dtype': torch.bfloat16},
     {'reduce_dtype': torch.bfloat16},
     {'param_dtype': torch.float32, 'reduce_dtype': torch.float32}])
 @pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3', 'hf gpt2'])
-def test_mixed_precision_sends_what_fsdp1_sends(name, policy, program, tmp_path):
+def test_mixed_precision_sends_what_fsdp1_sends(name, policy, settings, program, tmp_path):
     autocast = 'bf16' if policy.get('param_dtype') == torch.bfloat16 else None
-    for original in (False, True):
-        check(program, tmp_path, name, 3, policy=policy, autocast=autocast,
-              use_orig_params=original)
-    check(program, tmp_path, name, 2, policy=policy, autocast=autocast, micro_batches=2,
-          sharding_strategy='SHARD_GRAD_OP')
+    count = 2 if 'micro_batches' in settings else 3
+    check(program, tmp_path, name, count, policy=policy, autocast=autocast, **settings)
 
 
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize('replicas, count, settings', [
+    (2, 4, {}), (2, 8, {}), (4, 8, {}), (3, 6, {}),
+    (2, 4, {'micro_batches': 2}), (2, 4, {'micro_batches': 2, 'no_sync': True})])
 @pytest.mark.parametrize('strategy', ['HYBRID_SHARD', '_HYBRID_SHARD_ZERO2'])
 @pytest.mark.parametrize('name', ['mlp', 'odd', 'llama3'])
-def test_replicas_of_parts_send_what_fsdp1_sends(name, strategy, program, tmp_path):
-    for replicas, count in ((2, 4), (2, 8), (4, 8), (3, 6)):
-        check(program, tmp_path, name, count, replicas=replicas, sharding_strategy=strategy)
-    for no_sync in (False, True):
-        check(program, tmp_path, name, 4, replicas=2, sharding_strategy=strategy, micro_batches=2,
-              no_sync=no_sync)
+def test_replicas_of_parts_send_what_fsdp1_sends(name, strategy, replicas, count, settings,
+                                                 program, tmp_path):
+    check(program, tmp_path, name, count, replicas=replicas, sharding_strategy=strategy,
+          **settings)
 
 
+@pytest.mark.one_in(5)
+@pytest.mark.parametrize('prefetch', PREFETCHES)
+@pytest.mark.parametrize('strategy', STRATEGIES)
+@pytest.mark.parametrize('count', [2, 3])
 @pytest.mark.parametrize('name', ['frozen begin', 'frozen middle', 'spare'])
-def test_frozen_units_are_never_reduced_and_unused_parameters_are(name, program, tmp_path):
-    for count in (2, 3):
-        for strategy in ('FULL_SHARD', 'SHARD_GRAD_OP'):
-            for prefetch in ('BACKWARD_PRE', 'BACKWARD_POST', 'none'):
-                check(program, tmp_path, name, count, sharding_strategy=strategy,
-                      backward_prefetch=prefetch)
+def test_frozen_units_are_never_reduced_and_unused_parameters_are(name, count, strategy, prefetch,
+                                                                  program, tmp_path):
+    check(program, tmp_path, name, count, sharding_strategy=strategy, backward_prefetch=prefetch)

@@ -97,6 +97,8 @@ def settings_of(dice, shards):
     return given
 
 
+@pytest.mark.oracle('O1')
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize('seed', range(40))
 def test_random_networks_send_what_fully_shard_sends(seed, tmp_path):
     dice = random.Random(seed)

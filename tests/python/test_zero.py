@@ -93,6 +93,7 @@ class Uneven(nn.Module):
         return x
 
 
+@pytest.mark.oracle('O12')
 @pytest.mark.parametrize('views', [False, True])
 @pytest.mark.parametrize('ranks', [2, 3, 5, 16])
 def test_updated_parameters_are_broadcast_as_by_zero_redundancy_optimizer(ranks, views, tmp_path):
