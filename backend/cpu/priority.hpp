@@ -15,7 +15,7 @@ namespace ddpsim {
 /// connection locked, it polls again at once until the lock is free. Were it let in front of the
 /// holder of that lock on one core, it would poll until the next tick: an all-reduce of 4 KiB then
 /// takes 4 ms instead of 0.1 ms. So every call on a connection is the communication thread's, and
-/// Gloo's thread never goes before it.
+/// Gloo's thread never goes before it, and gives way where it finds the lock taken.
 enum class Role {
   communication,  ///< first: runs as soon as it wakes
   transport,      ///< Gloo's thread: before kernels, never before the above (SCHED_BATCH)

@@ -30,12 +30,16 @@ enum class Fits : std::uint8_t {
   whole_step,  ///< computation, where no other row says it: the laws have the communication
 };
 
+/// Which published steps say how far predicted ones are off (scenarios/catalogue/accuracy.csv):
+/// those under which all ranks keep all parameters, those of fully_shard, or none.
+enum class KnownBy : std::uint8_t { replicated_steps, sharded_steps, nobody };
+
 struct StrategyFacts {
   Strategy strategy;
   std::string_view name;
   std::string_view meaning;  ///< for users
   Fits fits = Fits::nothing;
-  bool has_band = true;  ///< bands of public runs (scenarios/catalogue/accuracy.csv) hold for it
+  KnownBy known_by = KnownBy::replicated_steps;
   bool shares_update = false;              ///< each rank updates a part of the parameters alone
   bool reduces_every_micro_batch = false;  ///< it has no counterpart of no_sync
 };
@@ -59,19 +63,19 @@ inline constexpr std::array strategy_facts{
     StrategyFacts{Strategy::zero1, "zero1",
                   "each rank updates a part of the parameters, and sends it to the others: the "
                   "optimizer's state is sharded",
-                  Fits::whole_step, false, true},
+                  Fits::whole_step, KnownBy::nobody, true},
     StrategyFacts{Strategy::zero2, "zero2",
                   "as zero1, and each rank keeps the gradients of its part alone", Fits::whole_step,
-                  false, true, true},
+                  KnownBy::nobody, true, true},
     StrategyFacts{Strategy::zero3, "zero3",
                   "as zero2, and each rank keeps its part of the parameters alone; modules are "
                   "gathered when they run",
-                  Fits::whole_step, false, true, true},
+                  Fits::whole_step, KnownBy::nobody, true, true},
     StrategyFacts{
         Strategy::fsdp, "fsdp",
         "PyTorch 2's fully_shard: each rank keeps a part of every parameter; a unit's are "
         "gathered before its passes, and its gradients reduce-scattered behind them",
-        Fits::whole_step, false, true},
+        Fits::whole_step, KnownBy::sharded_steps, true},
 };
 
 inline constexpr auto all_strategies = [] {
@@ -104,8 +108,8 @@ constexpr bool shares_update(Strategy strategy) {
 constexpr bool reduces_every_micro_batch(Strategy strategy) {
   return strategy_facts[static_cast<std::size_t>(strategy)].reduces_every_micro_batch;
 }
-constexpr bool has_band(Strategy strategy) {
-  return strategy_facts[static_cast<std::size_t>(strategy)].has_band;
+constexpr KnownBy known_by(Strategy strategy) {
+  return strategy_facts[static_cast<std::size_t>(strategy)].known_by;
 }
 
 constexpr std::optional<Strategy> strategy_named(std::string_view name) {

@@ -40,6 +40,7 @@ def cases(ddpsim):
     for lawful, known in zip(scored(ddpsim, ['--laws-only']), scored(ddpsim, [])):
         found.append({'setup': pathlib.Path(lawful['file']).stem, 'row': lawful['label'],
                       'ranks': lawful['ranks'], 'device': lawful['device'],
+                      'link': lawful['link'], 'compute': lawful['compute'],
                       'measured_ms': lawful['measured_step_ms'],
                       'by_laws_ms': lawful['predicted_step_ms'], 'by_laws_error': lawful['error'],
                       'one_known_ms': known['predicted_step_ms'], 'is_known': known['calibration'],

@@ -1,10 +1,10 @@
 """Tests of the installed package. They read the scenarios of this source tree, and of its tests
 what an H200 measured; nothing else of it.
 
-Tests of sharded steps against torch have hundreds of cases. The suite tries one in so many of a
-test marked `one_in(n)`, which are spread over all that it is given; `--every` tries all. Those
-marked `oracle(name)` hold a rule of tests/README.md; with `--every` what became of each rule is
-printed (tests/torch/shards.py)."""
+Tests that hold many models and settings against torch have hundreds of cases. The suite tries one
+in so many of a test marked `one_in(n)`, which are spread over all that it is given; `--every` tries
+all. Those marked `oracle(name)` hold a rule of tests/README.md; with `--every` what became of each
+rule is printed (tests/torch/shards.py)."""
 import collections
 import pathlib
 import sysconfig

@@ -124,6 +124,7 @@ def test_hooks_fire_in_the_order_of_the_description(program, tmp_path, name):
     assert modules(hooks) == modules(theirs)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize('name, how, device', CASES)
 def test_a_step_takes_as_long_as_its_description_says(program, tmp_path, name, how, device):
     taken, own_format, workload, compute = FORMATS[how]

@@ -273,6 +273,7 @@ TEXT = dict(vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_he
             intermediate_size=48, max_position_embeddings=64, pad_token_id=0)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize('family, more', [
     ('BigBird', {'attention_type': 'original_full'}), ('RoFormer', {}), ('ConvBert', {}),
     ('SqueezeBert', {'embedding_size': 32}), ('Electra', {'embedding_size': 16}),
@@ -331,6 +332,7 @@ def test_a_mistake_of_the_models_is_the_models():
 
 # --- steps that somebody published ---
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize('flags, compute, published', [
     ([], 'fp32', 1000), (['--tf32', 'all'], 'tf32', 333), (['--autocast', 'bf16'], None, 300)])
 def test_an_eager_gpt2_takes_what_a_course_says_it_takes(tmp_path, flags, compute, published):

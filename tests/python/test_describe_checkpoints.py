@@ -72,6 +72,7 @@ def counted(operations):
     return Counter(map(str, operations))
 
 
+@pytest.mark.one_in(2)
 @WAYS
 @pytest.mark.parametrize('cache', [True, False])
 def test_checkpoints_under_autocast_run_what_a_real_step_runs(reentrant, cache):
@@ -92,6 +93,7 @@ def test_checkpoints_under_autocast_run_what_a_real_step_runs(reentrant, cache):
 
 
 # A UNet's group norms keep their statistics in fp32 where weights are, which meta tensors do not.
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize('name', [
     'vit', 't5', 'llama3', 'resnext', 'gru', 'mixture', 'dlrm', 'transformers:bert',
     'transformers:vit'])
@@ -160,6 +162,7 @@ def test_kernels_that_run_again_are_marked_and_no_others(model, reentrant):
     assert '\nmarks_recomputed: true\n' in plain.text()
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize('reentrant', [False, True])
 @pytest.mark.parametrize('name', ['gpt2', 'llama', 'bert'])
 def test_a_checkpointed_transformer_has_the_model_flops_of_the_plain_one(name, reentrant):
@@ -178,6 +181,7 @@ def calculations(kernels):
 
 # In each of two blocks; without re-entry Llama's last product does not run again, whose result is
 # only added to something.
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize('name, reentrant, in_block', [
     ('gpt2', False, 5), ('gpt2', True, 5), ('llama', False, 7), ('llama', True, 8),
     ('bert', False, 7), ('bert', True, 7)])

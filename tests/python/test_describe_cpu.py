@@ -62,6 +62,7 @@ def recorded(model, batch, loss):
     return kept, workload
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize('name', [n for n in SMALL if n != 'sparse_embedding'] + [
     'transformers:bert', 'transformers:vit'])
 def test_a_description_for_a_cpu_has_the_operations_of_a_real_step_in_their_order(name):

@@ -50,6 +50,7 @@ def test_no_mask_is_made_for_a_causal_model_without_padding(llama):
         assert not made & {'tril', 'triu', 'where', 'masked_fill', 'masked_fill_', 'full'}
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize('function, seconds', [('make_8b', 30), ('make_70b', 60)])
 def test_a_large_model_takes_seconds_and_no_memory(function, seconds):
     """A description of 8 billion parameters takes 1 s alone on two cores; loaded machines take
@@ -83,6 +84,7 @@ def test_the_model_is_not_changed():
     assert not model._forward_hooks and not torch.nn.modules.module._global_forward_hooks
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize('name', SMALL)
 def test_a_file_has_what_a_model_in_memory_has(name):
     """Made on the meta device by us, or for real by the user: the same description."""

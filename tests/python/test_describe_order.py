@@ -11,6 +11,7 @@ TRANSFORMERS = ['gpt2', 'llama', 'bert', 'vit', 't5', 'mixtral', 'whisper']
 SAME_ON_CPU = [name for name in SMALL if name != 'gru']
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize('name', SAME_ON_CPU)
 def test_hooks_fire_as_in_a_real_step(name):
     model, batch, loss, _ = example(name)
@@ -27,6 +28,7 @@ def test_on_a_cpu_recurrent_layers_complete_as_in_a_real_step(kind):
     assert described_order(workload) == real_order(model, batch, loss)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize('name', TRANSFORMERS)
 def test_hooks_of_transformers_fire_as_in_a_real_step(name):
     model, batch, loss, _ = from_transformers(name)

@@ -26,7 +26,7 @@ class Catalogue {
       if (each.is_directory())
         std::filesystem::create_directory_symlink(each.path(),
                                                   scratch_.path(each.path().filename().string()));
-    scratch_.write("accuracy.csv", "fitted,device,link,ranks,compute,errors,setup\n" + rows);
+    scratch_.write("accuracy.csv", "fitted,steps,device,link,ranks,compute,errors,setup\n" + rows);
   }
 
   std::filesystem::path accuracy() const { return scratch_.path("accuracy.csv"); }
@@ -81,14 +81,14 @@ TEST_CASE("a band leaves out one row in twenty at either end, and none of fewer"
 
 TEST_CASE("nine in ten of the catalogue's rows of a kind lie in the band of that kind",
           "[tools][band]") {
-  using Kind = std::tuple<FittedOn, std::string, std::string, int>;
+  using Kind = std::tuple<FittedOn, std::string, std::string, int, bool>;
   constexpr std::size_t enough = 10;
   const std::vector<KnownErrors> all = read_known_errors();
   // The kinds that are told apart, and all rows that were predicted from the same.
   std::map<Kind, std::vector<double>> of_kind;
   for (const KnownErrors& each : all)
-    for (const Kind& kind : {Kind{each.fitted, each.device, each.link, each.ranks},
-                             Kind{each.fitted, "no device", "no link", 1}}) {
+    for (const Kind& kind : {Kind{each.fitted, each.device, each.link, each.ranks, each.sharded},
+                             Kind{each.fitted, "no device", "no link", 1, each.sharded}}) {
       std::vector<double>& errors = of_kind[kind];
       errors.insert(errors.end(), each.errors.begin(), each.errors.end());
     }
@@ -96,9 +96,9 @@ TEST_CASE("nine in ten of the catalogue's rows of a kind lie in the band of that
   for (const auto& [kind, errors] : of_kind) {
     if (errors.size() < enough) continue;
     ++held;
-    const auto& [fitted, device, link, ranks] = kind;
-    CAPTURE(name_of(fitted), device, link, ranks, errors.size());
-    const auto known = known_accuracy(all, {device, link, ranks, fitted});
+    const auto& [fitted, device, link, ranks, sharded] = kind;
+    CAPTURE(name_of(fitted), device, link, ranks, sharded, errors.size());
+    const auto known = known_accuracy(all, {device, link, ranks, fitted, std::nullopt, sharded});
     REQUIRE(known);
     CHECK(known->rows == errors.size());
     CHECK(10 * inside(known->band, errors) >= 9 * errors.size());
@@ -110,8 +110,8 @@ TEST_CASE("nine in ten of the catalogue's rows of a kind lie in the band of that
 TEST_CASE("a step of a described model has the band of described models", "[tools][band]") {
   const Scratch scratch;
   const std::string file = on_one(scratch, "h200", gpt2_description);
-  const std::string laws = "laws,h200,,1,,0.25 0.25,a\n";
-  const std::string described = "described,h200,,1,,-0.2 0.0 0.25,b\n";
+  const std::string laws = "laws,replicated,h200,,1,,0.25 0.25,a\n";
+  const std::string described = "described,replicated,h200,,1,,-0.2 0.0 0.25,b\n";
   const Catalogue both(laws + described);
   const Json step = both.ddpsim({"run", file, "--json", "-"}).json()["results"][0];
   CHECK(step["known_from"] == "described model");
@@ -153,15 +153,15 @@ TEST_CASE("the quoted accuracy says which of its rows are of the predicted devic
     const Catalogue catalogue(rows);
     return joined(catalogue.ddpsim({"run", first_example}).out);  // eight a100-40 on NVLink
   };
-  const std::string v100 = "laws,v100,nvlink,8,fp16,0.1 0.2 -0.1 0 0 0 0 0,a\n",
-                    a100 = "laws,a100-40,nvlink,8,bf16,0.1 0.2,b\n";
+  const std::string v100 = "laws,replicated,v100,nvlink,8,fp16,0.1 0.2 -0.1 0 0 0 0 0,a\n",
+                    a100 = "laws,replicated,a100-40,nvlink,8,bf16,0.1 0.2,b\n";
   CHECK_THAT(said(v100), Catch::Contains("Predictions over such a link, none of them on a100-40, "
                                          "were "));
   CHECK_THAT(said(v100 + a100),
              Catch::Contains("Predictions over such a link, 2 of the 10 rows on a100-40, were "));
-  CHECK_THAT(said("laws,a100-40,nvlink,8,bf16,0.1 0.2 -0.1 0 0 0 0 0,a\n"),
+  CHECK_THAT(said("laws,replicated,a100-40,nvlink,8,bf16,0.1 0.2 -0.1 0 0 0 0 0,a\n"),
              Catch::Contains("Predictions of this kind were "));
-  CHECK_THAT(said("laws,v100,infiniband,8,fp32,0.1,a\n"),
+  CHECK_THAT(said("laws,replicated,v100,infiniband,8,fp32,0.1,a\n"),
              Catch::Contains("predictions of all kinds, none of them on a100-40, were "));
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("the quoted accuracy says where its rows compute in another number for
     words.insert(words.end(), more.begin(), more.end());
     return joined(catalogue.ddpsim(words).out);
   };
-  const std::string kind = "laws,a100-40,nvlink,8,", nothing = "nothing fitted";
+  const std::string kind = "laws,replicated,a100-40,nvlink,8,", nothing = "nothing fitted";
   const std::string fp32 = kind + "fp32,0 0 0 0 0 0,a\n", tf32 = kind + "tf32,0 0,b\n",
                     bf16 = kind + "bf16,0 0,c\n";
   CHECK_THAT(said(fp32 + tf32),
@@ -243,8 +243,8 @@ TEST_CASE("a kind that nobody measured has a band that holds those of single kin
           "[tools][band]") {
   const std::string zeros = " 0 0 0 0 0 0 0 0 0 0";
   const Catalogue catalogue(
-      "laws,v100,infiniband,8,fp32,0.25 -0.2 0 0 0 0 0 0,a\n"
-      "laws,v100,pcie,8,fp32,0.01" +
+      "laws,replicated,v100,infiniband,8,fp32,0.25 -0.2 0 0 0 0 0 0,a\n"
+      "laws,replicated,v100,pcie,8,fp32,0.01" +
       zeros + zeros + zeros + zeros + ",b\n");
   const auto run = [&](const char* link) {
     return catalogue.ddpsim({"run", first_example, "--nodes", "2", "--set",
@@ -268,7 +268,7 @@ TEST_CASE("steps that wait for the launches of a host that nobody measured are n
           "[tools][band]") {
   const Scratch scratch;
   const std::string zeros = ",8,bf16,0 0 0 0 0 0 0 0,a\n";
-  const Catalogue catalogue("laws,h100-sxm,nvlink" + zeros + "none,h100-sxm,nvlink" + zeros);
+  const Catalogue catalogue("laws,replicated,h100-sxm,nvlink" + zeros + "none,replicated,h100-sxm,nvlink" + zeros);
   const auto said = [&](int batch, int sequence, const std::string& measured) {
     const std::string file =
         scratch
@@ -319,9 +319,9 @@ TEST_CASE("communication that takes longer on slow hosts widens the band of step
           "[tools][band]") {
   const Scratch scratch;
   const Catalogue exact(
-      "laws,rtx3090,pcie,2,bf16,0 0 0 0 0 0 0 0,a\n"
-      "none,rtx3090,pcie,2,bf16,0 0 0 0 0 0 0 0,a\n"
-      "naive,rtx3090,pcie,2,bf16,0 0 0 0 0 0 0 0,a\n");
+      "laws,replicated,rtx3090,pcie,2,bf16,0 0 0 0 0 0 0 0,a\n"
+      "none,replicated,rtx3090,pcie,2,bf16,0 0 0 0 0 0 0 0,a\n"
+      "naive,replicated,rtx3090,pcie,2,bf16,0 0 0 0 0 0 0 0,a\n");
   const auto steps = [&](const std::string& link, const std::string& measured) {
     const auto file = scratch.write(
         "s.yaml",
@@ -370,7 +370,7 @@ TEST_CASE("communication that takes longer on slow hosts widens the band of step
 }
 
 TEST_CASE("rows of one rank are not called predictions of all kinds", "[tools][band]") {
-  const Catalogue catalogue("described,h200,,1,fp32,0.1 0 0 0 0 0 0 0.1,a\n");
+  const Catalogue catalogue("described,replicated,h200,,1,fp32,0.1 0 0 0 0 0 0 0.1,a\n");
   const auto said = [&](const Words& more) {
     Words words{"run", gpt2_description};
     words.insert(words.end(), more.begin(), more.end());
@@ -385,7 +385,7 @@ TEST_CASE("rows of one rank are not called predictions of all kinds", "[tools][b
 }
 
 TEST_CASE("what no row is known of has no band", "[tools][band]") {
-  const Catalogue nothing("profile,cpu,ethernet,2,fp32,0.1,a\n");
+  const Catalogue nothing("profile,replicated,cpu,ethernet,2,fp32,0.1,a\n");
   const Json run = nothing.ddpsim({"run", first_example, "--json", "-"}).json();
   for (const Json& step : run["results"]) {
     CHECK(step["step_low_ms"].is_null());
@@ -394,16 +394,16 @@ TEST_CASE("what no row is known of has no band", "[tools][band]") {
   }
   CHECK_THAT(nothing.ddpsim({"run", first_example}).out,
              !Catch::Contains("In proportion, steps take"));
-  const Catalogue wrong("laws,h200,,1,,-1,a\n");
+  const Catalogue wrong("laws,replicated,h200,,1,,-1,a\n");
   const Outcome refused = wrong.ddpsim({"run", first_example});
   CHECK(refused.code == 2);
   CHECK_THAT(refused.err, Catch::Contains("accuracy.csv:2:"));
-  const Catalogue format("laws,h200,,1,fp31,0.1,a\n");
+  const Catalogue format("laws,replicated,h200,,1,fp31,0.1,a\n");
   CHECK_THAT(format.ddpsim({"run", first_example}).err, Catch::Contains("accuracy.csv:2:"));
 }
 
 TEST_CASE("run, tune and sweep say that the catalogue has no accuracy.csv", "[tools][band]") {
-  const Catalogue catalogue("laws,a100-40,nvlink,8,bf16,0.1,a\n");
+  const Catalogue catalogue("laws,replicated,a100-40,nvlink,8,bf16,0.1,a\n");
   const std::string note = catalogue.accuracy().string() +
                            ": no such file: how far predictions are off is not known, and no step "
                            "has a band; copy accuracy.csv from the installed catalogue";
@@ -447,7 +447,7 @@ TEST_CASE("JSON, CSV and sweeps give the same band of a step", "[tools][band]") 
 TEST_CASE("tune says where a saving is smaller than how far steps are off", "[tools][band][tune]") {
   const std::string file = shipped("examples/two-workstations.yaml");
   const auto tuned = [&](const std::string& errors) {
-    const Catalogue catalogue("laws,any,ethernet,4,fp32," + errors + ",a\n");
+    const Catalogue catalogue("laws,replicated,any,ethernet,4,fp32," + errors + ",a\n");
     const Outcome outcome = catalogue.ddpsim({"tune", file});
     const std::string said = joined(outcome.out);
     CHECK_THAT(said, Catch::Contains(" instead of this scenario's own buckets saves 2.7 %") &&

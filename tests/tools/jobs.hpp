@@ -41,6 +41,14 @@ inline std::vector<std::string> quickly_calibrated(const std::filesystem::path& 
   return {"--calibration", file.string()};
 }
 
+/// The shipped example of two ranks in a folder of its own, where quickly_calibrated() writes.
+inline std::filesystem::path example_in(const Scratch& scratch) {
+  const std::filesystem::path file = scratch.path("mlp-2ranks.yaml");
+  std::filesystem::copy_file(shipped("examples/mlp-2ranks.yaml"), file,
+                             std::filesystem::copy_options::skip_existing);
+  return file;
+}
+
 /// The processes started by `parent`, and by those.
 inline std::vector<pid_t> descendants(pid_t parent) {
   std::vector<pid_t> found;

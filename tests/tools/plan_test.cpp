@@ -176,7 +176,7 @@ TEST_CASE("a plan's text, JSON and CSV say the same", "[tools][plan]") {
                       fmt::format("  {:.0f}  ", candidate["tokens_per_second"].get<double>())) &&
                   Catch::Contains(fmt::format("  {:.2f}  ",
                                               candidate["cost_per_billion_tokens"].get<double>())));
-    CHECK_THAT(line, candidate["strategy"] == "fsdp"
+    CHECK_THAT(line, candidate["step_low_ms"].is_null()
                          ? Catch::Contains("no band")
                          : Catch::Contains(fmt::format("{:.2f} to {:.2f}",
                                                        candidate["step_low_ms"].get<double>(),
@@ -200,9 +200,9 @@ TEST_CASE("a plan's text, JSON and CSV say the same", "[tools][plan]") {
                                        [&](const Json& each) { return each[which] == 1; });
     CHECK_THAT(
         snippets,
-        Catch::Contains(fmt::format("cluster: {{nodes: {}}}\n", chosen["nodes"].dump())) &&
-            Catch::Contains(fmt::format("workload: {{batch: {}}}\n", chosen["batch"].dump())) &&
-            Catch::Contains("training: {strategy: " + chosen["strategy"].get<std::string>()));
+        Catch::Contains(fmt::format("  nodes: {}\n", chosen["nodes"].dump())) &&
+            Catch::Contains(fmt::format("  batch: {}\n", chosen["batch"].dump())) &&
+            Catch::Contains("training:\n  strategy: " + chosen["strategy"].get<std::string>()));
   }
   // CSV in the order of JSON.
   const std::string csv = with({"--csv", "-"});

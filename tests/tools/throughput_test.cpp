@@ -453,6 +453,7 @@ TEST_CASE("the catalogue's known errors are those that score finds", "[tools][kn
   for (const KnownErrors& known : read_known_errors()) {
     CHECK((known.ranks == 1) == known.link.empty());
     CHECK(known.compute);
+    if (known.fitted == FittedOn::sharded) CHECK(known.sharded);
     if (known.setup != "damek-b4-s512" || known.fitted != FittedOn::naive) continue;
     found = true;
     CHECK(known.device == "a100-80");

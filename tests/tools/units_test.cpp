@@ -289,14 +289,14 @@ TEST_CASE("under drawn paces a sharded step is compared with a step that is as `
         Approx(fsdp["exposed_ms"].get<double>()).epsilon(0.1));
 }
 
-TEST_CASE("nothing is said of a band where all steps are sharded", "[tools][units]") {
+TEST_CASE("bands of sharded steps are of published sharded steps", "[tools][units]") {
   const Scratch scratch;
-  const std::string none = done({"run", of_units(scratch, "", "compare: [fsdp]\n")}).out;
-  CHECK_THAT(none, Contains("There is no band for fsdp: docs/accuracy.md") &&
-                       !Contains("were predicted") && !Contains("what was predicted"));
-  const std::string both = done({"run", of_units(scratch, "", "compare: [bucketed, fsdp]\n")}).out;
-  CHECK_THAT(both, Contains("In proportion, steps take: bucketed") &&
-                       Contains("There is no band for fsdp: that is of strategies under which"));
+  const std::string fsdp = done({"run", of_units(scratch, "", "compare: [fsdp]\n")}).out;
+  CHECK_THAT(fsdp, Contains("sharded steps of this kind") && Contains("steps take: fsdp ") &&
+                       !Contains("Predictions of this kind"));
+  const std::string all = done({"run", of_units(scratch, "", "compare: [bucketed, zero1]\n")}).out;
+  CHECK_THAT(all, Contains("In proportion, steps take: bucketed") && !Contains("sharded steps") &&
+                      Contains("There is no band for zero1: no such step of this kind"));
 }
 
 TEST_CASE("traces name what fully_shard does as PyTorch's profiler, each stream on its own row",

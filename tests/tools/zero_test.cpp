@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "tests/tools/answers.hpp"
+#include "tests/tools/jobs.hpp"
 
 namespace ddpsim {
 namespace {
@@ -115,8 +116,8 @@ TEST_CASE("real ranks run every ZeRO as it is predicted", "[tools][zero]") {
   const std::string backend = GENERATE("threads", "gloo");
   const Scratch scratch;
   const std::string json = scratch.path("result.json").string();
-  const Outcome outcome =
-      ddpsim({"validate",  shipped("examples/mlp-2ranks.yaml"),
+  const std::filesystem::path example = example_in(scratch);
+  Words words{"validate",  example.string(),
               "--backend", backend,
               "--ranks",   "2",
               "--set",     "compare=[none, zero1, zero2, zero3]",
@@ -129,7 +130,9 @@ TEST_CASE("real ranks run every ZeRO as it is predicted", "[tools][zero]") {
               "--warm-up", "1",
               "--repeats", "2",
               "--timeout", "60 s",
-              "--json",    json});
+              "--json",    json};
+  for (const std::string& word : quickly_calibrated(example)) words.push_back(word);
+  const Outcome outcome = ddpsim(words);
   CAPTURE(backend, outcome.err);
   REQUIRE(outcome.code == 0);
   for (const Json& each : Json::parse(content_of(json)).at("results")) {

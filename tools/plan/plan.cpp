@@ -195,9 +195,8 @@ class Tried {
         .add(fields::communication_ms, in_ms(step.metrics.communication))
         .add(fields::exposed_ms, in_ms(exposed(step.metrics, none) + lasts - step.metrics.step))
         .add(fields::bound, name_of(step.metrics.bound))
-        .add(band_record(
-            knowledge_about(knowledge_of(scenario_, priced), scenario_.training.strategy),
-            step.metrics, none.working(), least_step(scenario_), lasts - step.metrics.step))
+        .add(band_record(knowledge_of(scenario_, priced), scenario_.training.strategy, step.metrics,
+                         none.working(), least_step(scenario_), lasts - step.metrics.step))
         .add(throughput_record(scenario_, result, lasts));
     const double work = planned_work_of(scenario_, scenario_.training);
     candidate_.rate = work / in_seconds(lasts);
@@ -437,6 +436,7 @@ std::vector<std::size_t> TrainingPlan::cheapest() const {
 TrainingPlan make_plan(const PlanRequest& request, const std::function<void(double)>& watch) {
   const Scenario base = read_scenario(request.file, request.set);
   TrainingPlan plan;
+  plan.set = request.set;
   plan.rate = planned_rate_of(base);
   plan.sizes = Sizes(request, base).all();
   plan.ways = ways_of(request, base, plan.sizes);

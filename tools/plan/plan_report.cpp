@@ -14,6 +14,7 @@
 #include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/best.hpp"
 #include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/keys_text.hpp"
 #include "tools/report/reports/results.hpp"
 #include "tools/report/reports/said_notes.hpp"
 #include "tools/study/names.hpp"
@@ -251,18 +252,11 @@ std::string counts_text(const TrainingPlan& plan) {
                      fmt::join(parts, "; "));
 }
 
-/// `workload: {batch: 4}`, a line for each part of the scenario.
-std::string snippet_of(const PlanCandidate& candidate) {
-  std::map<std::string, std::vector<std::string>> parts;
-  for (const Setting& setting : candidate.settings) {
-    const std::size_t dot = setting.key.find('.');
-    parts[setting.key.substr(0, dot)].push_back(
-        fmt::format("{}: {}", setting.key.substr(dot + 1), setting.value));
-  }
-  std::string text;
-  for (const auto& [part, keys] : parts)
-    text += fmt::format("{}: {{{}}}\n", part, fmt::join(keys, ", "));
-  return text;
+/// The keys of a candidate, and those that were set for the whole plan.
+std::string snippet_of(const TrainingPlan& plan, const PlanCandidate& candidate) {
+  std::vector<Setting> settings = plan.set;
+  settings.insert(settings.end(), candidate.settings.begin(), candidate.settings.end());
+  return keys_text(settings);
 }
 
 /// "64 GPUs, fsdp, batch 4"
@@ -285,10 +279,10 @@ std::string snippets_text(const TrainingPlan& plan) {
   chosen.push_back({plan.candidates.front(),
                     cheapest == 0 && plan.sizes.size() > 1 ? "quickest and cheapest" : "quickest"});
   if (cheapest != 0) chosen.push_back({plan.candidates[cheapest], "cheapest"});
-  std::string text = "keys for the scenario, beside those that it has:\n";
+  std::string text = "keys for the scenario, in its sections, beside those that they have:\n";
   for (const auto& [candidate, which] : chosen)
     text += fmt::format("\n# the {}: {}\n{}", which, candidate_text(plan, candidate),
-                        snippet_of(candidate));
+                        snippet_of(plan, candidate));
   const bool is_same = chosen.front().candidate.code == chosen.back().candidate.code;
   bool is_introduced = false;
   for (const auto& [candidate, which] : chosen) {
@@ -308,18 +302,18 @@ std::string snippets_text(const TrainingPlan& plan) {
 /// How far off steps of the largest size were, if some of those simulated have a band; and which
 /// have none.
 std::string accuracy_of_plan(const TrainingPlan& plan) {
-  bool any_band = false;
+  std::vector<Strategy> known;
   std::vector<std::string> unknown;
   for (std::size_t index = 0; index < plan.simulated(); ++index) {
     const PlanCandidate& candidate = plan.candidates[index];
     const Strategy strategy = plan.ways[candidate.way].strategy;
-    any_band = any_band || !candidate.figures.find(fields::band_low_ms)->is_nothing();
-    if (!has_band(strategy) && std::ranges::find(unknown, name_of(strategy)) == unknown.end())
+    if (!candidate.figures.find(fields::band_low_ms)->is_nothing())
+      known.push_back(strategy);
+    else if (std::ranges::find(unknown, name_of(strategy)) == unknown.end())
       unknown.emplace_back(name_of(strategy));
   }
-  std::string text;
-  if (const auto& accuracy = plan.knowledge.accuracy; accuracy && any_band)
-    text = (plan.sizes.size() > 1 ? "Of the largest number of GPUs: " : "") + sentence(*accuracy);
+  std::string text = sentences(plan.knowledge, known);
+  if (!text.empty() && plan.sizes.size() > 1) text = "Of the largest number of GPUs: " + text;
   if (!unknown.empty()) text += (text.empty() ? "" : " ") + no_band_text(unknown);
   return text;
 }

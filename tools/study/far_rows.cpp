@@ -14,12 +14,12 @@
 namespace ddpsim {
 namespace {
 
-bool is_far(Duration measured, Duration predicted, const Knowledge& knowledge) {
+bool is_far(Duration measured, Duration predicted, const std::optional<KnownAccuracy>& accuracy) {
   constexpr double odd = 0.1;
   const double factor = in_seconds(measured) / in_seconds(predicted);
   if (std::abs(factor - 1) < odd) return false;
-  if (!knowledge.accuracy) return true;
-  return factor < knowledge.accuracy->band.low || factor > knowledge.accuracy->band.high;
+  if (!accuracy) return true;
+  return factor < accuracy->band.low || factor > accuracy->band.high;
 }
 
 /// Which rows would tell how long computation and communication take, of those not fitted yet.
@@ -62,7 +62,7 @@ std::vector<std::string> far_row_notes(const Scenario& scenario, const Calibrate
     apply(*priced.fit, rows[i].model.costs);
     const Duration predicted = predict(rows[i].model, rows[i].training).metrics.step;
     const double off = std::abs(std::log(in_seconds(row.step) / in_seconds(predicted)));
-    if (off <= far || !is_far(row.step, predicted, knowledge)) continue;
+    if (off <= far || !is_far(row.step, predicted, knowledge.about(row.strategy))) continue;
     far = off;
     farthest = fmt::format(
         "the file's measured {} row took {:.1f} ms, and {:.1f} ms are predicted "

@@ -37,6 +37,8 @@ bool is_fitted_on(const Measured& measured, Strategy strategy) {
 
 FittedOn fitted_on(const Scenario& scenario, const std::optional<Fit>& fit) {
   if (fit && fit->rows > 0) {
+    for (const Strategy strategy : scenario.measured->calibrate_on)
+      if (shards(strategy) && is_fitted_on(*scenario.measured, strategy)) return FittedOn::sharded;
     if (is_fitted_on(*scenario.measured, Strategy::overlap)) return FittedOn::both;
     return is_fitted_on(*scenario.measured, Strategy::none) ? FittedOn::none : FittedOn::naive;
   }
@@ -62,6 +64,8 @@ std::string fitted_text(FittedOn fitted) {
       return "the naive step fitted";
     case FittedOn::both:
       return "the naive and the overlap step fitted";
+    case FittedOn::sharded:
+      return "a sharded step fitted";
     case FittedOn::calibration:
       return "from a calibration of the machine";
     case FittedOn::profile:
@@ -163,6 +167,8 @@ void widen_to_least_known(KnownAccuracy& accuracy, const std::vector<const Known
 
 constexpr const char* all_kinds =
     "Too few rows of this kind were measured; predictions of all kinds";
+constexpr const char* all_sharded =
+    "Too few sharded steps of this kind were measured; predictions of all kinds of them";
 constexpr const char* all_of_one_rank =
     "Too few rows of this kind were measured; predictions of steps of one rank, which "
     "do not communicate";
@@ -186,15 +192,17 @@ std::optional<KnownAccuracy> accuracy_of_kind(const std::vector<KnownErrors>& al
     std::function<bool(const KnownErrors&)> includes;
     const char* subject;
   };
-  const char* of_link =
-      kind.ranks == 1 ? "Predictions of one rank" : "Predictions over such a link";
+  const char* of_kind =
+      kind.sharded ? "Predictions of sharded steps of this kind" : "Predictions of this kind";
+  const char* of_link = kind.sharded      ? "Predictions of sharded steps over such a link"
+                        : kind.ranks == 1 ? "Predictions of one rank"
+                                          : "Predictions over such a link";
   const std::array<Wanted, 5> widening{{
-      {[&](const KnownErrors& each) { return of_this_kind(each) && ranks(each); },
-       "Predictions of this kind"},
-      {of_this_kind, "Predictions of this kind"},
+      {[&](const KnownErrors& each) { return of_this_kind(each) && ranks(each); }, of_kind},
+      {of_this_kind, of_kind},
       {[&](const KnownErrors& each) { return link(each) && ranks(each); }, of_link},
       {link, of_link},
-      {[](const KnownErrors&) { return true; }, all_kinds},
+      {[](const KnownErrors&) { return true; }, kind.sharded ? all_sharded : all_kinds},
   }};
   std::vector<const KnownErrors*> chosen;
   std::string subject;
@@ -203,7 +211,7 @@ std::optional<KnownAccuracy> accuracy_of_kind(const std::vector<KnownErrors>& al
     subject = wanted.subject;
     std::size_t rows = 0;
     for (const KnownErrors& each : all)
-      if (each.fitted == kind.fitted && wanted.includes(each)) {
+      if (each.fitted == kind.fitted && each.sharded == kind.sharded && wanted.includes(each)) {
         chosen.push_back(&each);
         rows += each.errors.size();
       }
@@ -212,7 +220,7 @@ std::optional<KnownAccuracy> accuracy_of_kind(const std::vector<KnownErrors>& al
   if (chosen.empty()) return std::nullopt;
   const bool of_one_rank =
       std::ranges::all_of(chosen, [](const KnownErrors* each) { return each->ranks == 1; });
-  const bool of_all_kinds = subject == all_kinds && !of_one_rank;
+  const bool of_all_kinds = (subject == all_kinds || subject == all_sharded) && !of_one_rank;
   if (subject == all_kinds && of_one_rank) subject = all_of_one_rank;
   KnownAccuracy accuracy = summary_of(chosen, std::move(subject), kind);
   if (of_all_kinds) widen_to_least_known(accuracy, chosen);
@@ -250,6 +258,8 @@ std::string_view knowledge_text(FittedOn from) {
       return "naive step";
     case FittedOn::both:
       return "naive and overlap steps";
+    case FittedOn::sharded:
+      return "sharded step";
     case FittedOn::calibration:
       return "calibration";
     case FittedOn::profile:
@@ -296,7 +306,8 @@ std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
   return found;
 }
 
-std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit) {
+std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit,
+                                         bool sharded) {
   const bool timed = scenario.times.forward || scenario.times.backward;
   const bool fitted = fit && (fit->rows > 0 || timed);
   if (fitted && !fit->notes.empty()) return std::nullopt;  // it is not of their kind
@@ -308,8 +319,9 @@ std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::op
   if (!scenario.cluster.device.synchronous && scenario.cluster.ranks_per_node.largest() > 1 &&
       !is_known_to_join(scenario.cluster.intra_node, scenario.cluster.device))
     return std::nullopt;
-  const auto kind = kind_of(scenario, fit);
+  auto kind = kind_of(scenario, fit);
   if (!kind) return std::nullopt;
+  kind->sharded = sharded;
   auto accuracy = known_accuracy(all_known_errors(), *kind);
   if (accuracy) accuracy->host = unknown_host(scenario, fit);
   return accuracy;
@@ -323,15 +335,35 @@ std::vector<std::string> lost_accuracy_notes() {
 }
 
 Knowledge knowledge_of(const Scenario& scenario, const CalibratedModel& priced) {
-  return {known_from(scenario, priced.fit),
-          priced.others.empty() ? accuracy_of(scenario, priced.fit) : std::nullopt,
+  const auto known = [&](bool sharded) {
+    return priced.others.empty() ? accuracy_of(scenario, priced.fit, sharded) : std::nullopt;
+  };
+  return {known_from(scenario, priced.fit), known(false), known(true),
           priced.fit && over_nics(scenario.cluster) && fits_interference_over_nics(scenario),
           priced.fit ? priced.fit->interference : 1};
 }
 
-Knowledge knowledge_about(Knowledge of_all, Strategy strategy) {
-  if (!has_band(strategy)) of_all.accuracy.reset();
-  return of_all;
+const std::optional<KnownAccuracy>& Knowledge::about(Strategy strategy) const {
+  static const std::optional<KnownAccuracy> nothing;
+  switch (known_by(strategy)) {
+    case KnownBy::replicated_steps:
+      return accuracy;
+    case KnownBy::sharded_steps:
+      return accuracy_of_shards;
+    case KnownBy::nobody:
+      return nothing;
+  }
+  return nothing;
+}
+
+std::string sentences(const Knowledge& knowledge, const std::vector<Strategy>& strategies) {
+  std::string text;
+  for (const KnownBy kind : {KnownBy::replicated_steps, KnownBy::sharded_steps}) {
+    const auto found = std::ranges::find(strategies, kind, known_by);
+    if (found == strategies.end() || !knowledge.about(*found)) continue;
+    text += (text.empty() ? "" : " ") + sentence(*knowledge.about(*found));
+  }
+  return text;
 }
 
 std::string sentence(const KnownAccuracy& accuracy) {

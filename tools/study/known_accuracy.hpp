@@ -18,6 +18,7 @@ struct PredictionKind {
   int ranks = 1;
   FittedOn fitted = FittedOn::laws;
   std::optional<DType> compute{};  ///< how most products are multiplied; none: not known
+  bool sharded = false;            ///< of fully_shard's steps, or of those where ranks keep all
 };
 /// What a scenario's predictions are made from: the best of what there is. A profile is also a
 /// description that says how long kernels took.
@@ -25,8 +26,9 @@ FittedOn known_from(const Scenario& scenario, const std::optional<Fit>& fit);
 /// In words that need no scenario beside them: "laws", "naive step", "profile".
 std::string_view knowledge_text(FittedOn from);
 
-/// The kind of a scenario's predictions. For CPUs the accuracy of calibrations and profiles is
-/// known, for GPUs that of laws and rows; none where nothing is known.
+/// The kind of a scenario's predictions, of steps under which ranks keep all parameters. For CPUs
+/// the accuracy of calibrations and profiles is known, for GPUs that of laws and rows; none where
+/// nothing is known.
 std::optional<PredictionKind> kind_of(const Scenario& scenario, const std::optional<Fit>& fit);
 
 /// What measured steps took, as factors on the predicted ones.
@@ -59,8 +61,8 @@ struct KnownAccuracy {
   /// takes on any host.
   std::optional<UnknownHost> host{};
 };
-/// The accuracy on rows of the same device, number format, kind of link and number of ranks; if
-/// fewer than eight, of any number of ranks above one; then of any device and format by that kind
+/// The accuracy on rows, of sharded steps or of others as the prediction is, of the same device,
+/// number format, kind of link and number of ranks; if fewer than eight, of any number of ranks above one; then of any device and format by that kind
 /// of link, with the same ranks and with any; then of all rows that were predicted from what these
 /// were (the band then holds that of each kind of link of which there are eight), and if all of
 /// those are of one rank, the subject says it. Where no described model was
@@ -71,7 +73,8 @@ std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
 /// What accuracy.csv says of the kind of a scenario's predictions; none where it says nothing, and
 /// where what they are made from is doubtful (measurement_doubts.hpp), and where no such devices
 /// are known to be joined by such a link (known_joins.hpp).
-std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit);
+std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::optional<Fit>& fit,
+                                         bool sharded = false);
 
 /// That the catalogue has no accuracy.csv, so that no prediction has a band; nothing where it has.
 std::vector<std::string> lost_accuracy_notes();
@@ -79,22 +82,25 @@ std::vector<std::string> lost_accuracy_notes();
 /// What a prediction is made from, and how far such predictions were off; none: nobody knows.
 struct Knowledge {
   FittedOn from = FittedOn::laws;
-  std::optional<KnownAccuracy> accuracy{};
+  std::optional<KnownAccuracy> accuracy{};            ///< of steps under which ranks keep all
+  std::optional<KnownAccuracy> accuracy_of_shards{};  ///< of fully_shard's steps
   /// Was the strength of interference fitted to a row whose all-reduces went over NICs?
   bool fitted_over_nics = false;
   /// That strength; 1 where no row was fitted.
   double interference = 1;
+
+  /// None where no step under this strategy was measured.
+  const std::optional<KnownAccuracy>& about(Strategy strategy) const;
 };
 /// Without an accuracy where the fit is to rows that were measured of something else
 /// (carried_fit.hpp).
 Knowledge knowledge_of(const Scenario& scenario, const CalibratedModel& priced);
 
-/// What is known of steps under one strategy: no accuracy where no step under it was measured.
-Knowledge knowledge_about(Knowledge of_all, Strategy strategy);
-
 /// Two sentences: "Predictions of this kind were 1.8 % off in the median (9 in 10 within 4.6 %) on
 /// 23 measured rows of 4 setups: h100-sxm, nvlink, 2 to 8 ranks, nothing fitted. Nine in ten of
 /// these steps took 0.97 to 1.05 times what was predicted."
 std::string sentence(const KnownAccuracy& accuracy);
+/// Those of each kind of steps among these strategies; "" where nothing is known of any.
+std::string sentences(const Knowledge& knowledge, const std::vector<Strategy>& strategies);
 
 }  // namespace ddpsim

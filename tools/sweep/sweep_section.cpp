@@ -27,10 +27,10 @@ std::string accuracy_at(const Sweep& sweep, std::size_t point) {
   std::vector<Setting> settings = sweep.set;
   for (Setting& setting : sweep.grid.settings(point)) settings.push_back(std::move(setting));
   const Scenario scenario = read_scenario(sweep.file, settings);
-  const auto accuracy =
-      knowledge_of(scenario, price_calibrated(scenario, sweep.laws_only)).accuracy;
-  return accuracy && std::ranges::any_of(scenario.compare, has_band) ? " " + sentence(*accuracy)
-                                                                     : "";
+  const std::string said =
+      sentences(knowledge_of(scenario, price_calibrated(scenario, sweep.laws_only)),
+                scenario.compare);
+  return said.empty() ? "" : " " + said;
 }
 
 }  // namespace

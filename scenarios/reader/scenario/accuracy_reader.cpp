@@ -18,7 +18,7 @@
 namespace ddpsim {
 namespace {
 
-constexpr std::string_view header = "fitted,device,link,ranks,compute,errors,setup";
+constexpr std::string_view header = "fitted,steps,device,link,ranks,compute,errors,setup";
 constexpr int most_ranks = 1 << 20;
 /// The predicted step is some part of the measured one, so that there is a factor between them.
 constexpr double least_error = -0.9999, most_error = 1e6;
@@ -49,6 +49,8 @@ std::optional<FittedOn> fitted_named(std::string_view name) {
 std::optional<KnownErrors> known_errors(std::string_view line) {
   KnownErrors row;
   const auto fitted = fitted_named(taken(line, ','));
+  const std::string_view steps = taken(line, ',');
+  row.sharded = steps == "sharded";
   row.device = taken(line, ',');
   row.link = taken(line, ',');
   const auto ranks = number_of<int>(taken(line, ','));
@@ -56,7 +58,7 @@ std::optional<KnownErrors> known_errors(std::string_view line) {
   row.compute = dtype_named(compute);
   std::string_view errors = taken(line, ',');
   row.setup = line;
-  if (!fitted || row.device.empty() || !ranks || *ranks < 1 || *ranks > most_ranks ||
+  if (!fitted || (!row.sharded && steps != "replicated") || row.device.empty() || !ranks || *ranks < 1 || *ranks > most_ranks ||
       (!compute.empty() && !row.compute) || errors.empty() || row.setup.empty())
     return std::nullopt;
   row.fitted = *fitted;

@@ -12,16 +12,25 @@
 namespace ddpsim {
 
 /// What predictions were fitted to before they were held against measured rows: nothing, the step
-/// without communication, the `naive` step, the `naive` and the `overlap` one, a calibration of the
-/// machine, or a profile of the model. `described`: nothing either, and the model was not of the
+/// without communication, the `naive` step, the `naive` and the `overlap` one, a `sharded` step, a
+/// calibration of the machine, or a profile of the model. `described`: nothing either, and the model was not of the
 /// catalogue but described, operation by operation.
-enum class FittedOn : std::uint8_t { laws, none, naive, both, calibration, profile, described };
+enum class FittedOn : std::uint8_t {
+  laws,
+  none,
+  naive,
+  both,
+  sharded,
+  calibration,
+  profile,
+  described
+};
 inline constexpr std::array all_fitted_on{
-    FittedOn::laws,        FittedOn::none,    FittedOn::naive,    FittedOn::both,
-    FittedOn::calibration, FittedOn::profile, FittedOn::described};
+    FittedOn::laws,    FittedOn::none,        FittedOn::naive,   FittedOn::both,
+    FittedOn::sharded, FittedOn::calibration, FittedOn::profile, FittedOn::described};
 constexpr std::string_view name_of(FittedOn fitted) {
   constexpr std::array<std::string_view, all_fitted_on.size()> names{
-      "laws", "none", "naive", "both", "calibration", "profile", "described"};
+      "laws", "none", "naive", "both", "sharded", "calibration", "profile", "described"};
   return names[static_cast<std::size_t>(fitted)];
 }
 
@@ -34,6 +43,7 @@ struct KnownErrors {
   FittedOn fitted = FittedOn::laws;
   std::vector<double> errors;      ///< the predicted over the measured step, less 1; a row each
   std::optional<DType> compute{};  ///< how most products are multiplied; none: not known
+  bool sharded = false;            ///< of fully_shard's steps, or of those where ranks keep all
 };
 
 /// The file accuracy.csv of the catalogue, which tools/accuracy writes: a line for each setup,

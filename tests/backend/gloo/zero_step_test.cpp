@@ -82,13 +82,14 @@ TEST_CASE("F79-F96: every rank ends with the mean of what it keeps of the gradie
   const int ranks = GENERATE(1, 2, 3);
   const std::string backend = ranks == 3 ? GENERATE("threads", "gloo") : "threads";
   const SmallJob job(ranks);
-  for (const ZeroCase& each : all_cases())
-    for (const int micro_batches : {1, 3}) {
-      CAPTURE(ranks, backend, each.name, micro_batches);
-      Training training = each.training;
-      training.micro_batches = micro_batches;
-      check_means(job, training, backend);
-    }
+  // Each with one micro-batch or with three, the other one on another number of ranks.
+  int turn = ranks + (backend == "gloo" ? 1 : 0);
+  for (const ZeroCase& each : all_cases()) {
+    Training training = each.training;
+    training.micro_batches = turn++ % 2 == 0 ? 1 : 3;
+    CAPTURE(ranks, backend, each.name, training.micro_batches);
+    check_means(job, training, backend);
+  }
 }
 
 TEST_CASE("F79-F96: parameters become what flat makes of them", "[backend][zero]") {
@@ -100,7 +101,9 @@ TEST_CASE("F79-F96: parameters become what flat makes of them", "[backend][zero]
     flat.strategy = Strategy::flat;
     const KeptParameters untouched = parameters_after(job, flat, 0);
     const KeptParameters expected = parameters_after(job, flat, 3);
+    int turn = ranks + (optimizer == Optimizer::sgd ? 0 : 1);
     for (const ZeroCase& each : all_cases()) {
+      if (turn++ % 2 == 0) continue;  // under the other optimizer
       CAPTURE(ranks, name_of(optimizer), each.name);
       // Megatron's are gathered in the next forward pass.
       if (each.training.zero1.overlap_param_gather) continue;

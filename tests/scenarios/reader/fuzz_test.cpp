@@ -131,7 +131,7 @@ TEST_CASE("damaged scenarios are read or refused, never worse", "[scenarios][fuz
                           std::filesystem::copy_options::recursive);
     for (const auto& entry : std::filesystem::directory_iterator(scratch.folder())) {
       if (entry.path().extension() != ".yaml") continue;
-      check_damage(entry.path(), entry.path(), 60, seed++);
+      check_damage(entry.path(), entry.path(), 20, seed++);
     }
   }
 }

@@ -115,12 +115,13 @@ Shortest shortest_of(const Comparison& run, const std::vector<Result>& results) 
 /// How far predictions such as the verdict's step were off; "": that is not known, or it has no
 /// band beside others that have.
 std::string verdict_accuracy(const Comparison& run) {
-  if (!run.knowledge.accuracy || !any_has_band(run)) return "";
+  const std::string of_all = accuracy_sentences(run);
+  if (of_all.empty()) return "";
   const std::vector<Result> results = run.results();
   const Result* best = shortest_of(run, results).result;
-  if (best != nullptr && !has_band(best->step->training.strategy))
-    return no_band_text({strategy_label(best->step->training)});
-  return sentence(*run.knowledge.accuracy);
+  if (best == nullptr) return of_all;
+  const auto& accuracy = run.knowledge.about(best->step->training.strategy);
+  return accuracy ? sentence(*accuracy) : no_band_text({strategy_label(best->step->training)});
 }
 
 }  // namespace
@@ -169,16 +170,15 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
                   ? "Rank 0 of one step, every strategy on one scale."
                   : "Rank 0 of one step, every strategy on one scale. A bucket's bar shows how it "
                     "fills, waits, and is reduced."});
-  const std::optional<KnownAccuracy>& accuracy = run.knowledge.accuracy;
   const std::string how_far = verdict_accuracy(run);
   if (!how_far.empty()) section.verdict += " " + how_far;
   MoreOfSteps shown = more;  // but for what is folded
   shown.request.why = false;
   section.page.add(run_page(run, shown));
-  if (accuracy && how_far == sentence(*accuracy))  // the verdict has said the first sentences
-    for (auto& block : section.page.blocks)
+  if (const std::string said = accuracy_sentences(run); !said.empty() && how_far == said)
+    for (auto& block : section.page.blocks)  // the verdict has said the first sentences
       if (auto* paragraph = std::get_if<Paragraph>(&block))
-        if (paragraph->text.starts_with(sentence(*accuracy))) paragraph->text = bands_text(run);
+        if (paragraph->text.starts_with(said)) paragraph->text = bands_text(run);
   if (are_of_rows(run.scenario, settings.set))
     if (const auto score = score_scenario("measured rows", run.scenario, settings))
       if (auto picture = measured_picture({*score})) {
@@ -188,7 +188,7 @@ ReportSection run_section(const Comparison& run, const MoreOfSteps& more, const 
   const bool own_curves = more.curves.empty();
   const std::vector<ScalingCurve> curves =
       own_curves ? scaling_curves(run.scenario, run.scenario.compare, run.priced.fit) : more.curves;
-  add_scaling_pictures(section.page, curves, accuracy);
+  add_scaling_pictures(section.page, curves, run.knowledge);
   add_each_once(notes, scaling_notes(run, curves));
   if (own_curves && !curves.empty())
     section.folded.emplace_back("The steps on other numbers of ranks in figures",

@@ -37,30 +37,31 @@ Plot over_ranks(const std::vector<ScalingCurve>& curves, std::string title, std:
 }  // namespace
 
 void add_scaling_pictures(Page& page, const std::vector<ScalingCurve>& curves,
-                          const std::optional<KnownAccuracy>& accuracy) {
+                          const Knowledge& knowledge) {
   if (curves.empty() || curves.front().points.size() < 2) return;
   Plot steps = over_ranks(curves, "Step over ranks", "step, ms",
                           [](const ScalingPoint& point) { return in_ms(point.step); });
   // Only the last curve whose steps were measured has a band: the others' would lie on it.
-  const auto known = std::find_if(curves.rbegin(), curves.rend(),
-                                  [](const ScalingCurve& each) { return has_band(each.strategy); });
-  const bool has_band = accuracy && known != curves.rend();
+  const auto known = std::find_if(curves.rbegin(), curves.rend(), [&](const ScalingCurve& each) {
+    return knowledge.about(each.strategy).has_value();
+  });
+  const bool has_band = known != curves.rend();
+  const KnownAccuracy accuracy = has_band ? *knowledge.about(known->strategy) : KnownAccuracy();
   std::string shaded;
   if (has_band) {
     Curve& curve = steps.curves[static_cast<std::size_t>(curves.rend() - known) - 1];
     shaded = curve.name;
     for (const auto& [ranks, step] : curve.points)
-      curve.band.emplace_back(step * (1 - accuracy->median_error),
-                              step * (1 + accuracy->median_error));
+      curve.band.emplace_back(step * (1 - accuracy.median_error),
+                              step * (1 + accuracy.median_error));
   }
   page.add(Picture{
       steps.title, plot_picture(steps), "",
-      has_band
-          ? fmt::format("Each rank keeps its batch. The shaded range around {} is the median "
-                        "error: half of such predictions were off by at most {:.1f} %, on {} "
-                        "measured rows ({}).",
-                        shaded, 100 * accuracy->median_error, accuracy->rows, accuracy->rows_of)
-          : "Each rank keeps its batch. How far such predictions are off is not known."});
+      has_band ? fmt::format("Each rank keeps its batch. The shaded range around {} is the median "
+                             "error: half of such predictions were off by at most {:.1f} %, on {} "
+                             "measured rows ({}).",
+                             shaded, 100 * accuracy.median_error, accuracy.rows, accuracy.rows_of)
+               : "Each rank keeps its batch. How far such predictions are off is not known."});
   Plot efficiency = over_ranks(curves, "Scaling efficiency", "% of ranks that train alone",
                                [](const ScalingPoint& point) { return 100 * point.efficiency; });
   efficiency.half = true;

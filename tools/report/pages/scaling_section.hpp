@@ -12,6 +12,6 @@ namespace ddpsim {
 /// The curves as pictures: the step against the number of ranks, with the band that half of the
 /// predictions of this kind kept to, where that is known; and the scaling efficiency.
 void add_scaling_pictures(Page& page, const std::vector<ScalingCurve>& curves,
-                          const std::optional<KnownAccuracy>& accuracy);
+                          const Knowledge& knowledge);
 
 }  // namespace ddpsim

@@ -36,11 +36,11 @@ Ends ends_of(const KnownAccuracy& accuracy, const StepMetrics& step, Duration wi
 
 }  // namespace
 
-Record band_record(const Knowledge& knowledge, const StepMetrics& step, Duration without,
-                   Duration least, Duration more) {
+Record band_record(const Knowledge& knowledge, Strategy strategy, const StepMetrics& step,
+                   Duration without, Duration least, Duration more) {
   Record record;
-  if (knowledge.accuracy) {
-    const Ends ends = ends_of(*knowledge.accuracy, step, without, least, more);
+  if (const auto& accuracy = knowledge.about(strategy)) {
+    const Ends ends = ends_of(*accuracy, step, without, least, more);
     record.add(fields::band_low_ms, ends.low_ms).add(fields::band_high_ms, ends.high_ms);
   } else {
     record.add(fields::band_low_ms, FieldValue()).add(fields::band_high_ms, FieldValue());
@@ -57,10 +57,14 @@ std::string launches_text(const Comparison& run) {
   constexpr double hosts_differ = 1.0 / 3;
   const FittedOn from = run.knowledge.from;
   const bool of_any_host = from == FittedOn::laws || from == FittedOn::described;
-  if (!of_any_host || 2 * run.knowledge.accuracy->band.half_width() >= hosts_differ) return "";
+  if (!of_any_host) return "";
   std::vector<std::string> waiting;
-  for (const NamedStep& each : run.named())
-    if (each.step->metrics.bound == Bound::launch) waiting.push_back(each.name);
+  for (const NamedStep& each : run.named()) {
+    const auto& accuracy = run.knowledge.about(each.step->training.strategy);
+    if (accuracy && 2 * accuracy->band.half_width() < hosts_differ &&
+        each.step->metrics.bound == Bound::launch)
+      waiting.push_back(each.name);
+  }
   if (waiting.empty()) return "";
   return fmt::format(
       " Launches bound {}: what they cost differs by a third between hosts of one kind, and the "
@@ -71,18 +75,20 @@ std::string launches_text(const Comparison& run) {
 }  // namespace
 
 std::string bands_text(const Comparison& run) {
-  if (!run.knowledge.accuracy) return "";
-  const KnownAccuracy& accuracy = *run.knowledge.accuracy;
+  const Knowledge& knowledge = run.knowledge;
+  if (!knowledge.accuracy && !knowledge.accuracy_of_shards) return "";
   const Duration least = least_step(run.scenario), without = run.none.metrics.working();
-  std::string text = accuracy.host ? "Steps take: " : "In proportion, steps take: ";
+  const bool of_all_hosts = knowledge.accuracy && knowledge.accuracy->host;
+  std::string text = of_all_hosts ? "Steps take: " : "In proportion, steps take: ";
   std::string_view before;
   std::vector<std::string> unknown;
   for (const NamedStep& each : run.named()) {
-    if (!has_band(each.step->training.strategy)) {
+    const auto& accuracy = knowledge.about(each.step->training.strategy);
+    if (!accuracy) {
       unknown.push_back(each.name);
       continue;
     }
-    const Ends ends = ends_of(accuracy, each.step->metrics, without, least);
+    const Ends ends = ends_of(*accuracy, each.step->metrics, without, least);
     text += fmt::format("{}{} {:.2f} to {:.2f} ms", before, each.name, ends.low_ms, ends.high_ms);
     before = "; ";
   }
@@ -91,17 +97,16 @@ std::string bands_text(const Comparison& run) {
   return text;
 }
 
-bool any_has_band(const Comparison& run) {
-  return std::ranges::any_of(run.compared,
-                             [](const Step& step) { return has_band(step.training.strategy); });
+std::string accuracy_sentences(const Comparison& run) {
+  std::vector<Strategy> strategies;
+  for (const Step& step : run.compared) strategies.push_back(step.training.strategy);
+  return sentences(run.knowledge, strategies);
 }
 
 std::string no_band_text(const std::vector<std::string>& names, bool beside_others) {
   if (names.empty()) return "";
-  return fmt::format(
-      "There is no band for {}: {}docs/accuracy.md says how far published sharded steps were off.",
-      enumerated(names),
-      beside_others ? "that is of strategies under which all ranks keep all parameters, and " : "");
+  return fmt::format("There is no band for {}: no {}step of this kind was measured.",
+                     enumerated(names), beside_others ? "such " : "");
 }
 
 std::string saving_text(const Knowledge& knowledge, double saving) {

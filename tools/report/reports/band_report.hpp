@@ -12,22 +12,22 @@ namespace ddpsim {
 /// shorter. Zero: they are ready.
 Duration least_step(const Scenario& scenario);
 
-/// What a step is predicted from, and the band around it: fields::band_low_ms, band_high_ms and
+/// What a step under `strategy` is predicted from, and the band around it: fields::band_low_ms, band_high_ms and
 /// known_from. The ends are nothing where it is not known how far such predictions were off. The
 /// band is of what was predicted, the step without its wait for batches, and neither end is below
 /// `least`, which the user gave. Where the host's rate is assumed, it is around the steps of all
 /// hosts (host_rate.hpp). `without`: the step without communication, and without that wait.
 /// `more`: by how much such steps are longer in the long run.
-Record band_record(const Knowledge& knowledge, const StepMetrics& step, Duration without,
-                   Duration least, Duration more = {});
+Record band_record(const Knowledge& knowledge, Strategy strategy, const StepMetrics& step,
+                   Duration without, Duration least, Duration more = {});
 
 /// "In proportion, steps take: naive 107.12 to 127.35 ms; bucketed, 25 MiB 101.70 to 120.92 ms.":
 /// the band of each step, and which of them wait for launches, by which hosts differ more than the
 /// band is wide; "" where none is known.
 std::string bands_text(const Comparison& run);
 
-/// Does any of the steps have a band, as none has under a strategy that shards?
-bool any_has_band(const Comparison& run);
+/// sentences() of the steps that are compared.
+std::string accuracy_sentences(const Comparison& run);
 
 /// Says that there is no band for steps of these names; "" for none. `beside_others`: that how far
 /// other steps were off was said before.

@@ -519,10 +519,14 @@ void add_repeated_communication(std::vector<std::string>& notes, const Scenario&
   const Training& training = scenario.training;
   if (training.micro_batches == 1 || training.no_sync || scenario.cluster.ranks() == 1) return;
   if (std::ranges::any_of(scenario.compare, reduces_every_micro_batch)) return;
-  notes.push_back(
-      fmt::format("every one of the {} micro-batches sends its gradients: training.no_sync: true "
-                  "sends those of the last alone, as under DistributedDataParallel.no_sync()",
-                  training.micro_batches));
+  const bool keeps_parts = std::ranges::any_of(scenario.compare, shards);
+  notes.push_back(fmt::format(
+      "every one of the {} micro-batches sends its gradients: training.no_sync: true sends those "
+      "of the last alone, as under {}",
+      training.micro_batches,
+      keeps_parts ? "set_requires_gradient_sync(False); a rank that shards keeps whole gradients "
+                    "meanwhile, which takes memory"
+                  : "DistributedDataParallel.no_sync()"));
 }
 
 /// A cap that makes no bucket, as the scenario says by what else they are made.

@@ -221,8 +221,8 @@ Record run_row(const Comparison& run, const Result& result) {
       .add(fields::scenario, scenario.name)
       .add(fields::peak_memory_bytes, memory_of(scenario, result).peak.count)
       .add(throughput_record(scenario, result))
-      .add(band_record(knowledge_about(run.knowledge, result.step->training.strategy),
-                       result.step->metrics, result.none->working(), least_step(scenario)));
+      .add(band_record(run.knowledge, result.step->training.strategy, result.step->metrics,
+                       result.none->working(), least_step(scenario)));
   return record;
 }
 
@@ -234,8 +234,8 @@ Record in_the_long_run(Record record, const Comparison& run, const Result& resul
       .add(fields::exposed_ms, in_ms(lasting - result.none->step))
       .add(fields::speedup_vs_naive, in_seconds(result.naive->step) / in_seconds(lasting))
       .add(throughput_record(run.scenario, result, lasting))
-      .add(band_record(knowledge_about(run.knowledge, result.step->training.strategy),
-                       result.step->metrics, result.none->working(), least_step(run.scenario),
+      .add(band_record(run.knowledge, result.step->training.strategy, result.step->metrics,
+                       result.none->working(), least_step(run.scenario),
                        lasting - result.step->metrics.step));
   for (NamedValue& entry : record.entries)
     if (const FieldValue* value = mean.find(*entry.field)) entry.value = *value;

@@ -33,10 +33,10 @@ bool sends_buffers(const program::Job& job) {
 }
 
 std::string accuracy_text(const Comparison& run) {
-  const auto& accuracy = run.knowledge.accuracy;
-  if (!accuracy) return "";
-  std::string text = any_has_band(run) ? sentence(*accuracy) + "\n" : "";
-  text += bands_text(run);
+  const std::string bands = bands_text(run);
+  if (bands.empty()) return "";
+  std::string text = accuracy_sentences(run);
+  text += (text.empty() ? "" : "\n") + bands;
   if (run.scenario.measured && !run.priced.fit)
     text +=
         "\nThe file's own measured rows are not used: `ddpsim score FILE --laws-only` says how far "
@@ -173,7 +173,7 @@ Record run_record(const Comparison& run, const MoreOfSteps& more,
                                   : record_without_buckets(run.scenario, results[i]);
     if (units) add_port_bytes(record, *results[i].step);
     record.add(throughput_record(run.scenario, results[i]))
-        .add(band_record(knowledge_about(run.knowledge, results[i].step->training.strategy),
+        .add(band_record(run.knowledge, results[i].step->training.strategy,
                          results[i].step->metrics, results[i].none->working(),
                          least_step(run.scenario)));
     if (!more.curves.empty())

@@ -260,16 +260,21 @@ Page shards_page(const Scenario& scenario, const ShardTuning& tuning, const Shar
                                  cluster_text(scenario, knowledge))});
   page.add(Paragraph{described_modes_text(scenario)});
   page.add(Paragraph{code_text(scenario)});
+  if (const std::string unfit = no_sharding_fits(scenario, tuning); !unfit.empty())
+    page.add(Paragraph{fmt::format("Nothing fits: {}.", unfit)});
   page.add(sharding_choices(tuning));
   page.add(Paragraph{sharding_counts(scenario, tuning)});
   page.add(settings_table(tuning));
   page.add(Paragraph{sharding_verdict(tuning, options)});
-  page.add(Paragraph{no_band_text({std::string(name_of(scenario.training.strategy))})});
+  const Strategy strategy = scenario.training.strategy;
+  page.add(Paragraph{knowledge.about(strategy) ? sentence(*knowledge.about(strategy))
+                                               : no_band_text({std::string(name_of(strategy))})});
   const std::string code = code_of(scenario, tuning.advised_one());
-  page.add(Verbatim{fmt::format(
-      "{}:\n\n{}{}{}",
-      tuning.pays ? "keys for the scenario, beside those that it has" : "as the scenario is",
-      sharding_keys(scenario, tuning.advised_one()), code.empty() ? "" : "\n", code)});
+  const std::string keys = tuning.pays
+                               ? "keys for the scenario's training, beside those that it has:\n\n" +
+                                     sharding_keys(scenario, tuning.advised_one())
+                               : "the scenario stays as it is\n";
+  page.add(Verbatim{keys + (code.empty() ? "" : "\n") + code});
   return page;
 }
 

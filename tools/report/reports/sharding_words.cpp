@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "model/ways/zero_ways.hpp"
+#include "tools/report/reports/keys_text.hpp"
 #include "tools/study/names.hpp"
 #include "tools/study/wrapping.hpp"
 #include "tools/study/zero_code.hpp"
@@ -104,14 +105,13 @@ std::vector<SettingWords> words_of_zero(const Training& training) {
   return words;
 }
 
-/// `training: {strategy: fsdp, reshard_after_forward: false}`
 std::string fsdp_keys(const Scenario& scenario, const Sharding& sharding) {
   const Training &training = sharding.training, &given = scenario.training;
-  std::vector<std::string> keys{"strategy: fsdp"};
+  std::vector<Setting> keys{{"training.strategy", "fsdp"}};
   if (const std::string units = units_text(scenario.workload, training); !units.empty())
-    keys.push_back("units: " + units);
+    keys.emplace_back("training.units", units);
   const auto add = [&](bool is_said, const char* key, const auto& value) {
-    if (is_said) keys.push_back(fmt::format("{}: {}", key, value));
+    if (is_said) keys.emplace_back(fmt::format("training.{}", key), fmt::format("{}", value));
   };
   add(training.reshard_after_forward || given.reshard_after_forward, "reshard_after_forward",
       reshard_text(training.reshard_after_forward));
@@ -124,16 +124,16 @@ std::string fsdp_keys(const Scenario& scenario, const Sharding& sharding) {
       training.forward_prefetch);
   add(training.backward_prefetch > 0 || given.backward_prefetch > 0, "backward_prefetch",
       training.backward_prefetch);
-  return fmt::format("training: {{{}}}\n", fmt::join(keys, ", "));
+  return keys_text(keys);
 }
 
-/// `training: {strategy: zero2, zero2: {overlap_comm: true}}`
 std::string zero_keys(const Scenario& scenario, const Training& training) {
-  const std::string_view strategy = name_of(training.strategy);
+  const std::string strategy(name_of(training.strategy));
+  std::vector<Setting> keys{{"training.strategy", strategy}};
   const std::vector<std::string> options = zero_options(training, *scenario.training.zero());
-  return options.empty() ? fmt::format("training: {{strategy: {}}}\n", strategy)
-                         : fmt::format("training: {{strategy: {}, {}: {{{}}}}}\n", strategy,
-                                       strategy, fmt::join(options, ", "));
+  if (!options.empty())
+    keys.emplace_back("training." + strategy, fmt::format("{{{}}}", fmt::join(options, ", ")));
+  return keys_text(keys);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ std::string meaning_of_settings(const Training& training);
 /// "own head, 2 inputs": what is other than by itself; "each block", or "the default options".
 std::string sharding_text(const Sharding& sharding);
 
-/// The keys of `training` that make the scenario's step so: `training: {strategy: fsdp}`.
+/// The keys of `training` that make the scenario's step so, as keys_text() has them.
 std::string sharding_keys(const Scenario& scenario, const Sharding& sharding);
 
 }  // namespace ddpsim

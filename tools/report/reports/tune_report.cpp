@@ -509,7 +509,7 @@ Record tune_record(const Scenario& scenario, const Tuning& tuning, const Knowled
       .add(fields::without_communication_ms, in_ms(tuning.without))
       .add(fields::recommended_cap_bytes, deployed(tuning.advice.choice))
       .add(fields::recommended_step_ms, in_ms(tuning.advice.choice.step))
-      .add(band_record(knowledge, recommended_metrics(scenario, tuning),
+      .add(band_record(knowledge, Strategy::bucketed, recommended_metrics(scenario, tuning),
                        tuning.without - tuning.without_wait, least_step(scenario)))
       .add(fields::pays, tuning.advice.pays)
       .add(fields::partition_proven, tuning.partition_proven)

@@ -163,7 +163,7 @@ Record row_record(const VariedRun& varied, std::size_t place, const VariedRun& f
   row.add(fields::strategy, name_in_table(varied, step.training))
       .add(fields::step_ms, in_ms(lasts))
       .add(fields::against_first, against)
-      .add(band_record(knowledge_about(varied.run.knowledge, step.training.strategy), metrics,
+      .add(band_record(varied.run.knowledge, step.training.strategy, metrics,
                        varied.run.none.metrics.working(), least_step(varied.run.scenario),
                        lasts - metrics.step))
       .add(fields::exposed_ms,
@@ -424,11 +424,9 @@ std::string varied_accuracy(const Variants& variants) {
   std::vector<std::pair<std::string, const VariedRun*>> kinds;  // each once, with its first
   bool some_unknown = false;
   for (const VariedRun& varied : variants.runs) {
-    const auto& accuracy = varied.run.knowledge.accuracy;
-    const bool known = accuracy && any_has_band(varied.run);
-    some_unknown = some_unknown || !known;
-    if (!known) continue;
-    const std::string said = sentence(*accuracy);
+    const std::string said = accuracy_sentences(varied.run);
+    some_unknown = some_unknown || said.empty();
+    if (said.empty()) continue;
     if (std::ranges::none_of(kinds, [&](const auto& kind) { return kind.first == said; }))
       kinds.emplace_back(said, &varied);
   }
@@ -453,13 +451,13 @@ List varied_records(const Variants& variants, const std::vector<Setting>& set) {
     add_each_once(notes, run_warnings(varied.run));
     List results;
     for (const Result& result : varied.run.results())
-      results.emplace_back(in_the_long_run(
-          result_record(varied.run.scenario, result)
-              .add(throughput_record(varied.run.scenario, result))
-              .add(band_record(
-                  knowledge_about(varied.run.knowledge, result.step->training.strategy),
-                  result.step->metrics, result.none->working(), least_step(varied.run.scenario))),
-          varied.run, result));
+      results.emplace_back(
+          in_the_long_run(result_record(varied.run.scenario, result)
+                              .add(throughput_record(varied.run.scenario, result))
+                              .add(band_record(varied.run.knowledge, result.step->training.strategy,
+                                               result.step->metrics, result.none->working(),
+                                               least_step(varied.run.scenario))),
+                          varied.run, result));
     all.emplace_back(run_record(varied.run.scenario, notes, std::move(results))
                          .add(fields::set, texts_of(varied.settings)));
   }
