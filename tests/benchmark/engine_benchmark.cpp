@@ -94,7 +94,22 @@ void plan_and_simulate_xl(benchmark::State& state) {
 }
 BENCHMARK(plan_and_simulate_xl)->Unit(benchmark::kMicrosecond);
 
-/// The job of such a step, with its costs.
+/// The same of one fully sharded step of Llama 3 8B on 64 ranks that are alike.
+void plan_and_simulate_sharded(benchmark::State& state) {
+  const Scenario scenario = read_scenario(DDPSIM_BENCHMARKS "/llama3-8b-64xh100.yaml");
+  const StepModel model = model_of(scenario);
+  const Training training = with(scenario, Strategy::fsdp);
+  std::size_t tasks = 0;
+  for (auto _ : state) {
+    const PlannedStep planned = plan_step(model.works, training);
+    benchmark::DoNotOptimize(step_length(model.costs, planned));
+    tasks = planned.job.programs.front().tasks.size();
+  }
+  state.counters["tasks"] = static_cast<double>(tasks);
+}
+BENCHMARK(plan_and_simulate_sharded)->Unit(benchmark::kMillisecond);
+
+/// The job of such a step of cs336-xl, with its costs.
 void build_xl(benchmark::State& state) {
   const Scenario scenario = read_scenario(xl_scenario);
   const StepModel model = model_of(scenario);

@@ -14,6 +14,7 @@ measures nothing here.
 """
 import argparse
 import csv
+import functools
 import json
 import pathlib
 import subprocess
@@ -35,6 +36,7 @@ def scored(ddpsim, flags):
         return json.loads(file.read_text())['rows']
 
 
+@functools.cache
 def cases(ddpsim):
     found = []
     for lawful, known in zip(scored(ddpsim, ['--laws-only']), scored(ddpsim, [])):

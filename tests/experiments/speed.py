@@ -30,9 +30,11 @@ XL = 'scenarios/seeds/cs336-xl-2xh100.yaml'
 BENCHMARKS = (
     ('engine_events', 'events/s', 'engine: events', 'per second'),
     ('simulate_64_ranks', 'events/s', 'engine with 64 different ranks: events', 'per second'),
-    ('build_and_simulate_xl', None,
+    ('plan_and_simulate_xl', None,
      'one cs336-xl `bucketed` step (4009 tasks), built and simulated', 'us'),
     ('build_xl', None, 'of which its schedule is built', 'us'),
+    ('plan_and_simulate_sharded', None,
+     'one `fsdp` step of Llama 3 8B on 64 GPUs, built and simulated', 'ms'),
     ('read_and_price_xl', None, 'its scenario is read and priced', 'ms'),
     ('tuner_steps_xl/gradients per bucket:50', 'steps/s',
      'tuner: full steps of cs336-xl with 9 buckets', 'per second'),

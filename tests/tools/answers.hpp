@@ -28,4 +28,19 @@ inline void refused(const std::vector<std::string>& arguments, const std::string
   CHECK(outcome.out.empty());
 }
 
+/// The keys below `training:` that a text prints to paste, as flags: --set training.KEY=VALUE.
+inline std::vector<std::string> pasted_training(const std::string& text) {
+  std::vector<std::string> flags;
+  bool is_inside = false;
+  for (const std::string& line : lines_of(text)) {
+    if (line == "training:") is_inside = true;
+    if (is_inside && line.empty()) break;
+    const std::size_t colon = line.find(": ");
+    if (!is_inside || !line.starts_with("  ") || colon == std::string::npos) continue;
+    flags.emplace_back("--set");
+    flags.push_back("training." + line.substr(2, colon - 2) + "=" + line.substr(colon + 2));
+  }
+  return flags;
+}
+
 }  // namespace ddpsim

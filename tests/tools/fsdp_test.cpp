@@ -39,13 +39,15 @@ TEST_CASE("run puts fsdp beside DDP: its memory in parts, its exposed time, a ba
   CHECK(in_eight("optimizer_bytes") == Approx(1).epsilon(0.01));
   CHECK(fsdp["memory"]["parameters_bytes"] < ddp["memory"]["parameters_bytes"]);
   CHECK(fsdp["exposed_ms"] > 0);
-  // Published steps of fully_shard on such devices were all longer than predicted.
-  CHECK(fsdp["step_low_ms"] > fsdp["step_ms"]);
-  CHECK(fsdp["step_high_ms"] > fsdp["step_low_ms"]);
-  CHECK(ddp["step_low_ms"] < ddp["step_ms"]);
+  // Most published steps of fully_shard were longer than predicted, and by more than DDP's.
+  const auto factor = [](const Json& step, const char* end) {
+    return step[end].get<double>() / step["step_ms"].get<double>();
+  };
+  CHECK(factor(fsdp, "step_low_ms") < 1);
+  CHECK(factor(fsdp, "step_high_ms") > factor(ddp, "step_high_ms"));
   CHECK(fsdp["optimizer_ms"] < 0.3 * none["optimizer_ms"].get<double>());
   const Outcome text = ddpsim({"run", file});
-  CHECK_THAT(text.out, Contains("redictions of sharded steps") && Contains("; fsdp "));
+  CHECK_THAT(text.out, Contains("sharded steps of this kind were measured") && Contains("; fsdp "));
 }
 
 TEST_CASE("schedule names units, and no gradient hooks", "[tools][fsdp]") {

@@ -202,21 +202,22 @@ TEST_CASE("tune of fsdp prints what to paste, and run predicts that step", "[too
                                          advised["step_ms"].get<double>())) &&
                  Catch::Contains("fully_shard(model, **sharding)") &&
                  Catch::Contains("+ [[\"model.norm\", \"lm_head\"]]"));
-  // The line of keys, put into the scenario.
-  std::string keys;
-  for (const std::string& line : lines_of(outcome.out))
-    if (line.starts_with("training: {")) keys = line.substr(std::string("training: ").size());
-  REQUIRE(!keys.empty());
-  CHECK_THAT(keys, Catch::Contains("units: [\"model.layers.*\", \"model.norm+lm_head\"]"));
-  keys.insert(keys.size() - 1, ", mp_policy: {param_dtype: bf16, reduce_dtype: fp32}");
-  const Json run = json_of(
-      {"run", file, "-q", "--set", "training=" + keys, "--set", "compare=[fsdp]"})["results"][0];
+  // The keys, put into the scenario beside its mp_policy.
+  const std::vector<std::string> keys = pasted_training(outcome.out);
+  REQUIRE(keys.size() > 2);
+  CHECK(std::ranges::count(keys, "training.units=[\"model.layers.*\", \"model.norm+lm_head\"]") ==
+        1);
+  const auto with_keys = [&](std::vector<std::string> words) {
+    words.insert(words.end(), keys.begin(), keys.end());
+    return json_of(words);
+  };
+  const Json run = with_keys({"run", file, "-q", "--set", "compare=[fsdp]"})["results"][0];
   CHECK(run["step_ms"] == advised["step_ms"]);
   CHECK(run["memory"]["peak_bytes"] == advised["peak_memory_bytes"]);
   CHECK(run["exposed_ms"].get<double>() == Approx(advised["exposed_ms"].get<double>()));
   CHECK(run["fits_device"] == advised["fits_device"]);
   // A scenario that has it already is told to keep it.
-  const Json kept = json_of({"tune", file, "-q", "--set", "training=" + keys});
+  const Json kept = with_keys({"tune", file, "-q"});
   CHECK(kept["pays"] == false);
   CHECK(kept["advised_sharding"]["step_ms"] == advised["step_ms"]);
 }

@@ -457,12 +457,12 @@ TEST_CASE("a sweep does not go on from a row in which anything changed", "[tools
     scratch.write("rows", content);
     return sweep(grid_of(first_example, {flag, "rows", "--quiet"}), scratch.folder());
   };
-  // Every 293rd digit, one after the other, of either kind of file.
+  // Every 691st digit, one after the other, of either kind of file.
   for (const auto& [flag, whole] : {std::pair("--csv", csv), std::pair("--json", json)}) {
     const std::size_t rows = flag == std::string("--csv") ? whole.find('\n') : whole.find("[\n");
     std::size_t digits = 0, changed = 0;
     for (std::size_t i = rows; i < whole.size(); ++i) {
-      if (std::isdigit(static_cast<unsigned char>(whole[i])) == 0 || ++digits % 293 != 0) continue;
+      if (std::isdigit(static_cast<unsigned char>(whole[i])) == 0 || ++digits % 691 != 0) continue;
       std::string damaged = whole;
       damaged[i] = whole[i] == '9' ? '8' : static_cast<char>(whole[i] + 1);
       const Outcome outcome = answer(flag, damaged);
@@ -475,7 +475,7 @@ TEST_CASE("a sweep does not go on from a row in which anything changed", "[tools
       CHECK(content_of(scratch.path("rows")) == damaged);
       ++changed;
     }
-    CHECK(changed > 8);
+    CHECK(changed > 3);
   }
   const auto changed = [&](const std::string& from, const std::string& to) {
     std::string text = csv;

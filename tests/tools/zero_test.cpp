@@ -38,7 +38,7 @@ TEST_CASE("run prints the ladder: each rung keeps less on a rank", "[tools][zero
   CHECK(of("zero2", "parameters_bytes") ==
         Approx(of("bucketed", "parameters_bytes")).epsilon(0.001));
   for (const char* each : {"zero1", "zero2", "zero3", "fsdp"}) {
-    CHECK(by.at(each)["step_low_ms"].is_null());
+    CHECK(by.at(each)["step_low_ms"].is_null() == (std::string(each) != "fsdp"));
     CHECK(by.at(each)["exposed_ms"] > 0);
     CHECK(by.at(each)["optimizer_ms"] < 0.4 * by.at("bucketed")["optimizer_ms"].get<double>());
   }

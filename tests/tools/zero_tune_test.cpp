@@ -140,18 +140,20 @@ TEST_CASE("tune of a ZeRO prints what to paste, and run predicts that step", "[t
                               Catch::Contains(fmt::format("({:.2f} -> {:.2f} ms)",
                                                           given["step_ms"].get<double>(),
                                                           advised["step_ms"].get<double>())));
-  std::string keys;
-  for (const std::string& line : lines_of(outcome.out))
-    if (line.starts_with("training: {")) keys = line.substr(std::string("training: ").size());
+  const std::vector<std::string> keys = pasted_training(outcome.out);
   REQUIRE(!keys.empty());
+  const auto with_keys = [&](std::vector<std::string> words) {
+    words.insert(words.end(), keys.begin(), keys.end());
+    return json_of(words);
+  };
   const std::string strategy = found["strategy"];
-  const Json run = json_of({"run", file, "-q", "--set", "training=" + keys, "--set",
-                            "compare=[" + strategy + "]"})["results"][0];
+  const Json run =
+      with_keys({"run", file, "-q", "--set", "compare=[" + strategy + "]"})["results"][0];
   CHECK(run["step_ms"] == advised["step_ms"]);
   CHECK(run["memory"]["peak_bytes"] == advised["peak_memory_bytes"]);
   CHECK(run["exposed_ms"].get<double>() == Approx(advised["exposed_ms"].get<double>()));
   // A scenario that has it already is told to keep it.
-  const Json kept = json_of({"tune", file, "-q", "--set", "training=" + keys});
+  const Json kept = with_keys({"tune", file, "-q"});
   CHECK(kept["pays"] == false);
 }
 

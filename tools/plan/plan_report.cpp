@@ -51,6 +51,11 @@ const Field* cost_field_of(const TrainingPlan& plan) {
   return nullptr;
 }
 
+/// "cost/1e9": what it is of stands below the table.
+std::string_view short_label(const Field& cost) {
+  return cost.label.substr(0, cost.label.find(' '));
+}
+
 std::string sorted_by_rate(const TrainingPlan& plan) {
   if (const Field* rate = rate_field_of(plan)) return sorted_text(*rate);
   return "sorted by micro-batches a second, the highest first";
@@ -64,7 +69,10 @@ std::string memory_of_device(const TrainingPlan& plan) {
 std::string candidate_band(const Record& figures) {
   const auto low = figures.find(fields::band_low_ms)->number();
   const auto high = figures.find(fields::band_high_ms)->number();
-  return low && high ? fmt::format("{:.2f} to {:.2f}", *low, *high) : "no band";
+  if (!low || !high) return "no band";
+  // Four digits: the column stays beside the others.
+  const int decimals = *high >= 1000 ? 0 : *high >= 100 ? 1 : 2;
+  return fmt::format("{:.{}f} to {:.{}f}", *low, decimals, *high, decimals);
 }
 
 std::vector<Field> best_columns(const TrainingPlan& plan) {
@@ -75,8 +83,9 @@ std::vector<Field> best_columns(const TrainingPlan& plan) {
                  {fields::mfu.with(Importance::little), fields::exposed_ms.with(Importance::little),
                   fields::peak_memory_bytes.with(Importance::much),
                   fields::peak_of_device.with(Importance::little)});
-  if (const Field* cost = cost_field_of(plan)) columns.push_back(cost->with(Importance::much));
-  columns.push_back(fields::band_in_words);
+  if (const Field* cost = cost_field_of(plan))
+    columns.push_back(cost->labelled(short_label(*cost)));
+  columns.push_back(fields::band_in_words.with(Importance::much));
   return columns;
 }
 
@@ -111,11 +120,17 @@ std::string first_text(const TrainingPlan& plan, std::size_t shown, const char* 
                      known ? "" : "may ");
 }
 
+/// What the column of costs is of.
 std::string price_of_plan_text(const TrainingPlan& plan) {
+  const Field* cost = cost_field_of(plan);
+  if (cost == nullptr) return "";
+  const std::string_view label = short_label(*cost);
+  const std::string_view work =
+      plan.rate == PlannedRate::tokens ? "a billion tokens" : "a million samples";
   const auto& price = plan.scenario.price;
-  if (!price || cost_field_of(plan) == nullptr) return "";
-  return fmt::format("cost in {}, at {:g} for an hour of each device", price->currency,
-                     price->per_hour);
+  if (!price) return fmt::format("{}: hours of all devices, added up, for {}", label, work);
+  return fmt::format("{}: {} cost so much in {}, at {:g} for an hour of each device", label, work,
+                     price->currency, price->per_hour);
 }
 
 /// Those of one way, the smallest number of GPUs first and, of one number, the smallest batch.

@@ -13,6 +13,7 @@
 #include "model/base/statistics.hpp"
 #include "model/cluster/deciding_link.hpp"
 #include "model/cost/interference.hpp"
+#include "model/parallel/passes_of.hpp"
 #include "scenarios/reader/catalogue/catalogue.hpp"
 #include "tools/study/carried_fit.hpp"
 #include "tools/study/known_joins.hpp"
@@ -321,7 +322,12 @@ std::optional<KnownAccuracy> accuracy_of(const Scenario& scenario, const std::op
     return std::nullopt;
   auto kind = kind_of(scenario, fit);
   if (!kind) return std::nullopt;
-  kind->sharded = sharded;
+  if (sharded) {
+    Training training = scenario.training;
+    training.strategy = Strategy::fsdp;
+    kind->sharded = true;
+    kind->compute = main_format(passes_of(scenario.workload, training));
+  }
   auto accuracy = known_accuracy(all_known_errors(), *kind);
   if (accuracy) accuracy->host = unknown_host(scenario, fit);
   return accuracy;

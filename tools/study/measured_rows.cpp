@@ -93,6 +93,10 @@ std::string rows_to_measure(const std::vector<Strategy>& strategies) {
       key_for(Strategy::naive), key_for(Strategy::none));
 }
 
+std::optional<DType> format_of_cast(const Workload& workload) {
+  return main_format(workload.cast ? *workload.cast : workload);
+}
+
 }  // namespace
 
 std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
@@ -101,7 +105,7 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
     Training training;
     StepModel model;
     std::string link, device;
-    std::optional<DType> compute;
+    std::optional<DType> compute, of_cast;  ///< of passes whose parameters are cast (passes_of)
     int table_ranks = 0;
   };
   std::map<decltype(MeasuredRow::set), Variant> variants;
@@ -114,14 +118,17 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
                   .emplace(row.set,
                            Variant{variant.training, model_of(variant),
                                    kind_of_link(variant.cluster), variant.cluster.device.name,
-                                   main_format(variant.workload), ranks_of_table(variant.cluster)})
+                                   main_format(variant.workload), format_of_cast(variant.workload),
+                                   ranks_of_table(variant.cluster)})
                   .first;
     }
     Training training = found->second.training;
     training.strategy = row.strategy;
     if (row.bucket_cap) training.give_cap(*row.bucket_cap);
-    rows.push_back({&row, training, found->second.model, found->second.link, found->second.device,
-                    found->second.compute, found->second.table_ranks});
+    const Variant& variant = found->second;
+    rows.push_back({&row, training, variant.model, variant.link, variant.device,
+                    training.casts_parameters() ? variant.of_cast : variant.compute,
+                    variant.table_ranks});
   }
   return rows;
 }
