@@ -268,7 +268,8 @@ TEST_CASE("steps that wait for the launches of a host that nobody measured are n
           "[tools][band]") {
   const Scratch scratch;
   const std::string zeros = ",8,bf16,0 0 0 0 0 0 0 0,a\n";
-  const Catalogue catalogue("laws,replicated,h100-sxm,nvlink" + zeros + "none,replicated,h100-sxm,nvlink" + zeros);
+  const Catalogue catalogue("laws,replicated,h100-sxm,nvlink" + zeros +
+                            "none,replicated,h100-sxm,nvlink" + zeros);
   const auto said = [&](int batch, int sequence, const std::string& measured) {
     const std::string file =
         scratch

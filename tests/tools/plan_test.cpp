@@ -142,7 +142,7 @@ TEST_CASE("batches grow until a step does not fit, and what does not fit is told
 
   const std::string text = ddpsim({"plan", file, "--best", "1000", "--wide"}).out;
   CHECK_THAT(text, Catch::Contains("\nbf16: ") && Catch::Contains("; AC: "));
-  const std::size_t rows = block_of(text, "the ").size() - 3;  // title, headings, rule
+  const std::size_t rows = block_of(text, "the ").size() - 4;  // title, headings, rule, note
   CHECK(rows == fit);
   CHECK_THAT(
       text,

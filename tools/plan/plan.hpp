@@ -85,7 +85,7 @@ enum class PlannedRate : std::uint8_t { tokens, samples, micro_batches };
 struct TrainingPlan {
   std::vector<Setting> set;  ///< keys that were given beside the file, for all of the plan
   Scenario scenario;         ///< at the largest size
-  Knowledge knowledge{};  ///< what steps of it are predicted from
+  Knowledge knowledge{};     ///< what steps of it are predicted from
   PlannedRate rate = PlannedRate::tokens;
   std::vector<PlannedSize> sizes;
   std::vector<PlannedWay> ways;

@@ -114,13 +114,13 @@ std::vector<CalibrationRow> measured_rows(const Scenario& scenario,
     auto found = variants.find(row.set);
     if (found == variants.end()) {
       const Scenario variant = scenario_of(row, scenario, settings);
-      found = variants
-                  .emplace(row.set,
-                           Variant{variant.training, model_of(variant),
-                                   kind_of_link(variant.cluster), variant.cluster.device.name,
-                                   main_format(variant.workload), format_of_cast(variant.workload),
-                                   ranks_of_table(variant.cluster)})
-                  .first;
+      found =
+          variants
+              .emplace(row.set,
+                       Variant{variant.training, model_of(variant), kind_of_link(variant.cluster),
+                               variant.cluster.device.name, main_format(variant.workload),
+                               format_of_cast(variant.workload), ranks_of_table(variant.cluster)})
+              .first;
     }
     Training training = found->second.training;
     training.strategy = row.strategy;

@@ -27,9 +27,8 @@ std::string accuracy_at(const Sweep& sweep, std::size_t point) {
   std::vector<Setting> settings = sweep.set;
   for (Setting& setting : sweep.grid.settings(point)) settings.push_back(std::move(setting));
   const Scenario scenario = read_scenario(sweep.file, settings);
-  const std::string said =
-      sentences(knowledge_of(scenario, price_calibrated(scenario, sweep.laws_only)),
-                scenario.compare);
+  const std::string said = sentences(
+      knowledge_of(scenario, price_calibrated(scenario, sweep.laws_only)), scenario.compare);
   return said.empty() ? "" : " " + said;
 }
 

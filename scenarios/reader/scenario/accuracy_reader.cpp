@@ -58,8 +58,9 @@ std::optional<KnownErrors> known_errors(std::string_view line) {
   row.compute = dtype_named(compute);
   std::string_view errors = taken(line, ',');
   row.setup = line;
-  if (!fitted || (!row.sharded && steps != "replicated") || row.device.empty() || !ranks || *ranks < 1 || *ranks > most_ranks ||
-      (!compute.empty() && !row.compute) || errors.empty() || row.setup.empty())
+  if (!fitted || (!row.sharded && steps != "replicated") || row.device.empty() || !ranks ||
+      *ranks < 1 || *ranks > most_ranks || (!compute.empty() && !row.compute) || errors.empty() ||
+      row.setup.empty())
     return std::nullopt;
   row.fitted = *fitted;
   row.ranks = *ranks;
