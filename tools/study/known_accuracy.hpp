@@ -63,10 +63,11 @@ struct KnownAccuracy {
 };
 /// The accuracy on rows, of sharded steps or of others as the prediction is, of the same device,
 /// number format, kind of link and number of ranks; if fewer than eight, of any number of ranks
-/// above one; then of any device and format by that kind of link, with the same ranks and with any; then of all rows that were predicted from what these
-/// were (the band then holds that of each kind of link of which there are eight), and if all of
-/// those are of one rank, the subject says it. Where no described model was
-/// measured, of rows by the laws, and the subject says so. None: there is no such row.
+/// above one; then of any device and format by that kind of link, with the same ranks and with any;
+/// then of all rows that were predicted from what these were (the band then holds that of each kind
+/// of link of which there are eight), and if all of those are of one rank, the subject says it.
+/// Where no described model was measured, of rows by the laws, and the subject says so. None: there
+/// is no such row.
 std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
                                             const PredictionKind& kind);
 

@@ -13,8 +13,8 @@ namespace ddpsim {
 
 /// What predictions were fitted to before they were held against measured rows: nothing, the step
 /// without communication, the `naive` step, the `naive` and the `overlap` one, a `sharded` step, a
-/// calibration of the machine, or a profile of the model. `described`: nothing either, and the model was not of the
-/// catalogue but described, operation by operation.
+/// calibration of the machine, or a profile of the model. `described`: nothing either, and the
+/// model was not of the catalogue but described, operation by operation.
 enum class FittedOn : std::uint8_t {
   laws,
   none,

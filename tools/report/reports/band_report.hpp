@@ -14,10 +14,10 @@ Duration least_step(const Scenario& scenario);
 
 /// What a step under `strategy` is predicted from, and the band around it: fields::band_low_ms,
 /// band_high_ms and known_from. The ends are nothing where it is not known how far such predictions
-/// were off. The band is of what was predicted, the step without its wait for batches, and neither end is below
-/// `least`, which the user gave. Where the host's rate is assumed, it is around the steps of all
-/// hosts (host_rate.hpp). `without`: the step without communication, and without that wait.
-/// `more`: by how much such steps are longer in the long run.
+/// were off. The band is of what was predicted, the step without its wait for batches, and neither
+/// end is below `least`, which the user gave. Where the host's rate is assumed, it is around the
+/// steps of all hosts (host_rate.hpp). `without`: the step without communication, and without that
+/// wait. `more`: by how much such steps are longer in the long run.
 Record band_record(const Knowledge& knowledge, Strategy strategy, const StepMetrics& step,
                    Duration without, Duration least, Duration more = {});
 
