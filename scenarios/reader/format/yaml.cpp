@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <unordered_set>
 
@@ -22,6 +23,7 @@
 #include "scenarios/reader/text/yaml_merge.hpp"
 #include "scenarios/reader/text/yaml_syntax.hpp"
 #include "scenarios/reader/text/yaml_tags.hpp"
+#include "scenarios/reader/text/yaml_text.hpp"
 
 namespace ddpsim {
 namespace {
@@ -381,6 +383,32 @@ void Yaml::fail_unknown(const std::string& given, const std::vector<std::string>
   const std::string guess = nearest(given, known);
   fail(fmt::format("unknown name \"{}\"{}; known: {}", shown(given),
                    guess.empty() ? "" : fmt::format("; did you mean \"{}\"?", guess), list));
+}
+
+std::string Yaml::flow() const {
+  YAML::Emitter out;
+  out.SetSeqFormat(YAML::Flow);
+  out.SetMapFormat(YAML::Flow);
+  const std::function<void(const YAML::Node&)> write = [&](const YAML::Node& node) {
+    if (node.IsMap()) {
+      out << YAML::BeginMap;
+      for (const auto& entry : node) {
+        out << YAML::Key << entry.first << YAML::Value;
+        write(entry.second);
+      }
+      out << YAML::EndMap;
+    } else if (node.IsSequence()) {
+      out << YAML::BeginSeq;
+      for (const YAML::Node& each : node) write(each);
+      out << YAML::EndSeq;
+    } else if (node.IsScalar() && node.Tag() == "!") {  // quoted
+      write_text(out, node.Scalar());
+    } else {
+      out << node;
+    }
+  };
+  write(node_);
+  return out.c_str();
 }
 
 std::string Yaml::text(std::string_view expected) const {

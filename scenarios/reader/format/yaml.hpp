@@ -77,6 +77,8 @@ class Yaml {
 
   std::string text(std::string_view expected) const;
   const std::string& scalar() const { return node_.Scalar(); }  ///< "" if it is none
+  /// On one line, as a value is written within braces: "{nodes: 2, device: h100-sxm}".
+  std::string flow() const;
   bool boolean() const;
   std::int64_t integer(std::int64_t least, std::int64_t most) const;
   double number(double least, double most) const;

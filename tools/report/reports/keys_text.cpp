@@ -1,54 +1,36 @@
 #include "tools/report/reports/keys_text.hpp"
 
 #include <algorithm>
-#include <string_view>
+
+#include "scenarios/reader/format/yaml.hpp"
+#include "scenarios/reader/scenario/scenario_reader.hpp"
 
 namespace ddpsim {
-namespace {
-
-/// What keys have before their next dot, and behind it ("" of a whole key).
-struct Path {
-  std::string_view first, rest;
-};
-
-Path path_of(std::string_view key) {
-  const std::size_t dot = key.find('.');
-  if (dot == std::string_view::npos) return {key, {}};
-  return {key.substr(0, dot), key.substr(dot + 1)};
-}
-
-std::string lines_of(const std::vector<Setting>& settings, const std::string& indent) {
-  std::string text;
-  std::vector<std::string_view> done;
-  for (const Setting& setting : settings) {
-    const std::string_view section = path_of(setting.key).first;
-    if (std::ranges::find(done, section) != done.end()) continue;
-    done.push_back(section);
-    const Setting* whole = nullptr;
-    std::vector<Setting> below;
-    for (const Setting& each : settings) {
-      const Path path = path_of(each.key);
-      if (path.first != section) continue;
-      if (path.rest.empty()) {
-        whole = &each;
-        below.clear();
-      } else {
-        below.emplace_back(std::string(path.rest), each.value);
-      }
-    }
-    text += indent + std::string(section) + ":";
-    if (below.empty())
-      text += " " + whole->value + "\n";
-    else
-      text += "\n" + lines_of(below, indent + "  ");
-  }
-  return text;
-}
-
-}  // namespace
 
 std::string keys_text(const std::vector<Setting>& settings) {
-  return lines_of(settings, "");
+  const auto depth = [](const Setting& setting) { return std::ranges::count(setting.key, '.'); };
+  std::vector<Setting> sections, keys;
+  for (const Setting& setting : settings)
+    (depth(setting) == 0 ? sections : keys).push_back(setting);
+  std::ranges::stable_sort(keys, {}, depth);
+  Yaml scenario = Yaml::of_nothing();
+  scenario.apply(sections, &scenario_keys());
+  scenario.wrap("cluster", "system");
+  scenario.apply(keys, &scenario_keys());
+  std::string text;
+  const YamlMap all(scenario);
+  for (const auto& [section, value] : all.entries()) {
+    text += section + ":";
+    if (!value.is_map()) {
+      text += " " + value.flow() + "\n";
+      continue;
+    }
+    text += "\n";
+    const YamlMap within(value);
+    for (const auto& [key, inner] : within.entries())
+      text += "  " + key + ": " + inner.flow() + "\n";
+  }
+  return text;
 }
 
 }  // namespace ddpsim

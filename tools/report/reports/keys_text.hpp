@@ -7,8 +7,9 @@
 
 namespace ddpsim {
 
-/// Settings as lines of a scenario, those of one section below its name, each section in the order
-/// of its first setting; of a key that is set twice the last value:
+/// Settings as lines of a scenario, those of one section below its name; of a key that is set twice
+/// the last value. What is said of a section as a whole stays beside its keys. Throws InputError
+/// where a path runs through something that is no mapping.
 ///
 ///     training:
 ///       strategy: fsdp
