@@ -89,8 +89,9 @@ class GuardedPair : public tcp::Pair {
   }
 
  private:
-  /// Lets whoever holds the lock run on, should it wait for this core: Gloo's thread asks again at
-  /// once, and for as long as the scheduler lets it.
+  /// Lets whoever holds the lock run on, should it wait for this core. Where the lock is taken
+  /// Gloo's handleEvents returns, and is called again at once: without this its thread polls for
+  /// its whole slice. Who takes the lock between the two questions is met at the next call.
   void give_way() {
     if (!std::unique_lock(m_, std::try_to_lock)) sched_yield();
   }

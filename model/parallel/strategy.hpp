@@ -31,7 +31,7 @@ enum class Fits : std::uint8_t {
 };
 
 /// Which published steps say how far predicted ones are off (scenarios/catalogue/accuracy.csv):
-/// those under which all ranks keep all parameters, those of fully_shard, or none.
+/// those under which all ranks keep all parameters, those of FSDP, or none.
 enum class KnownBy : std::uint8_t { replicated_steps, sharded_steps, nobody };
 
 struct StrategyFacts {

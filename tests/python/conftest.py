@@ -1,12 +1,15 @@
 """Tests of the installed package. They read the scenarios of this source tree, and of its tests
 what an H200 measured; nothing else of it.
 
-Tests that hold many models and settings against torch have hundreds of cases. The suite tries one
-in so many of a test marked `one_in(n)`, which are spread over all that it is given; `--every` tries
-all. Those marked `oracle(name)` hold a rule of tests/README.md; with `--every` what became of each
-rule is printed (tests/torch/shards.py)."""
+Tests that hold many models and settings against torch have hundreds of cases. Of a test marked
+`one_in(n)` the suite tries about every n-th case, drawn once and for all; where it has several
+parameters each of their values is among them. `--every` tries all. Those marked `oracle(name)` hold
+a rule of tests/README.md; with `--every` what became of each rule is printed
+(tests/torch/shards.py)."""
 import collections
+import math
 import pathlib
+import random
 import sysconfig
 
 import pytest
@@ -19,23 +22,38 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line('markers', 'one_in(n): the suite tries every n-th case, --every all')
+    config.addinivalue_line('markers', 'one_in(n): about every n-th case is tried; --every: all')
     config.addinivalue_line('markers', 'oracle(name): holds this rule of tests/README.md')
 
 
 def pytest_collection_modifyitems(config, items):
     if config.getoption('every'):
         return
-    seen = collections.Counter()
-    kept, left_out = [], []
+    cases = collections.defaultdict(list)
     for item in items:
-        mark = item.get_closest_marker('one_in')
-        number = seen[item.function]
-        seen[item.function] += 1
-        (kept if mark is None or number % mark.args[0] == 0 else left_out).append(item)
+        if item.get_closest_marker('one_in'):
+            cases[item.function].append(item)
+    kept = {item for of_test in cases.values() for item in some_of(of_test)}
+    left_out = [item for of_test in cases.values() for item in of_test if item not in kept]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = kept
+        items[:] = [item for item in items if item not in left_out]
+
+
+def some_of(cases):
+    """About one in n cases of a test, with every value of its parameters if it has several."""
+    wanted = math.ceil(len(cases) / cases[0].get_closest_marker('one_in').args[0])
+    drawn = random.Random(cases[0].originalname).sample(cases, len(cases))
+    if len(cases[0].callspec.params) == 1:
+        return drawn[:wanted]
+    kept, seen = [], set()
+    for item in drawn:
+        values = {(name, repr(value)) for name, value in item.callspec.params.items()}
+        if not values <= seen:
+            kept.append(item)
+            seen |= values
+    rest = [item for item in drawn if item not in kept]
+    return kept + rest[:max(0, wanted - len(kept))]
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -332,7 +332,6 @@ def test_a_mistake_of_the_models_is_the_models():
 
 # --- steps that somebody published ---
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize('flags, compute, published', [
     ([], 'fp32', 1000), (['--tf32', 'all'], 'tf32', 333), (['--autocast', 'bf16'], None, 300)])
 def test_an_eager_gpt2_takes_what_a_course_says_it_takes(tmp_path, flags, compute, published):

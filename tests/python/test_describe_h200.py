@@ -19,7 +19,6 @@ def experiment():
     return module
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize('case', ['lm350-amp', 'lm350-fp32', 'resnet101-last', 'resnet101-tf32',
                                   'mobile-last', 'mobile-tf32'])
 def test_kernels_of_both_passes_are_those_an_h200_ran(experiment, case):

@@ -50,7 +50,6 @@ def test_no_mask_is_made_for_a_causal_model_without_padding(llama):
         assert not made & {'tril', 'triu', 'where', 'masked_fill', 'masked_fill_', 'full'}
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize('function, seconds', [('make_8b', 30), ('make_70b', 60)])
 def test_a_large_model_takes_seconds_and_no_memory(function, seconds):
     """A description of 8 billion parameters takes 1 s alone on two cores; loaded machines take

@@ -38,7 +38,6 @@ def without_notes(workload):
             and not line.startswith('end: ')]
 
 
-@pytest.mark.one_in(2)
 @pytest.mark.parametrize('case', CASES)
 def test_a_wrapped_model_is_described_as_the_plain_one(case, tmp_path):
     calls, settings, training = CASES[case]

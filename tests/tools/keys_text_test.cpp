@@ -23,13 +23,17 @@ TEST_CASE("settings are lines of their sections, and none is lost", "[tools][key
                    {"training", "{strategy: bucketed, pytorch: '1.13'}"},
                    {"cluster", "dgx-h100"},
                    {"cluster.nodes", "2"},
+                   {"cluster.inter_node.nics", "2"},
                    {"compare", "[none, fsdp]"}}) ==
+        "# in place of the scenario's whole training, cluster\n"
         "training:\n"
         "  strategy: fsdp\n"
         "  pytorch: \"1.13\"\n"
         "cluster:\n"
         "  system: dgx-h100\n"
         "  nodes: 2\n"
+        "  inter_node:\n"
+        "    nics: 2\n"
         "compare: [none, fsdp]\n");
   CHECK(keys_text({}).empty());
 }

@@ -5,7 +5,8 @@ and ZeroRedundancyOptimizer, and what CPU ranks compute with them. ctest runs a 
     build/torch/bin/python tests/torch/shards.py [--build build/release]
 
 wants the package installed for that Python (ctest's `wheel: is packed and installed`). Prints how
-many cases of each rule O1 to O12 (tests/README.md) are equal, and exits with 1 unless all are.
+many cases of each rule O1 to O10 and O12 (tests/README.md) are equal, and exits with 1 unless all
+that could run are. O11 is of time: tests/experiments/shards_on_hosts.py.
 """
 import argparse
 import pathlib
@@ -29,9 +30,9 @@ def main():
         [sys.executable, '-B', '-m', 'pytest', '-p', 'no:cacheprovider', '-q', '--every',
          *(ROOT / f'tests/python/{name}.py' for name in PYTHON)]).returncode
     for what, program, tests in PROGRAMS:
-        done = subprocess.run([build / 'tests' / program, tests], text=True,
+        done = subprocess.run([build / 'tests' / program, tests, '--warn', 'NoTests'], text=True,
                               stdout=subprocess.PIPE)
-        said = done.stdout.strip().splitlines()
+        said = done.stdout.strip().splitlines() or ['it said nothing']
         if done.returncode:
             print(*said, sep='\n')
         print(f'{what}: {said[-1]}')

@@ -51,7 +51,7 @@ const Field* cost_field_of(const TrainingPlan& plan) {
   return nullptr;
 }
 
-/// "cost/1e9": what it is of stands below the table.
+/// "cost/1e9": below the table stands of what.
 std::string_view short_label(const Field& cost) {
   return cost.label.substr(0, cost.label.find(' '));
 }
@@ -120,7 +120,7 @@ std::string first_text(const TrainingPlan& plan, std::size_t shown, const char* 
                      known ? "" : "may ");
 }
 
-/// What the column of costs is of.
+/// Says what the column of costs holds.
 std::string price_of_plan_text(const TrainingPlan& plan) {
   const Field* cost = cost_field_of(plan);
   if (cost == nullptr) return "";
@@ -129,7 +129,7 @@ std::string price_of_plan_text(const TrainingPlan& plan) {
       plan.rate == PlannedRate::tokens ? "a billion tokens" : "a million samples";
   const auto& price = plan.scenario.price;
   if (!price) return fmt::format("{}: hours of all devices, added up, for {}", label, work);
-  return fmt::format("{}: {} cost so much in {}, at {:g} for an hour of each device", label, work,
+  return fmt::format("{}: what {} cost in {}, at {:g} for an hour of each device", label, work,
                      price->currency, price->per_hour);
 }
 

@@ -303,7 +303,10 @@ std::optional<KnownAccuracy> known_accuracy(const std::vector<KnownErrors>& all,
   found = accuracy_of_kind(all, by_laws);
   if (found)
     found->subject =
-        "No step of a described model was measured; predictions of other models by the laws";
+        kind.sharded ? "No sharded step of a described model was measured; predictions of those "
+                       "of other models by the laws"
+                     : "No step of a described model was measured; predictions of other models by "
+                       "the laws";
   return found;
 }
 

@@ -18,7 +18,7 @@ struct PredictionKind {
   int ranks = 1;
   FittedOn fitted = FittedOn::laws;
   std::optional<DType> compute{};  ///< how most products are multiplied; none: not known
-  bool sharded = false;            ///< of fully_shard's steps, or of those where ranks keep all
+  bool sharded = false;            ///< of a step of FSDP; or of one under which ranks keep all
 };
 /// What a scenario's predictions are made from: the best of what there is. A profile is also a
 /// description that says how long kernels took.
@@ -84,7 +84,7 @@ std::vector<std::string> lost_accuracy_notes();
 struct Knowledge {
   FittedOn from = FittedOn::laws;
   std::optional<KnownAccuracy> accuracy{};            ///< of steps under which ranks keep all
-  std::optional<KnownAccuracy> accuracy_of_shards{};  ///< of fully_shard's steps
+  std::optional<KnownAccuracy> accuracy_of_shards{};  ///< of FSDP's steps
   /// Was the strength of interference fitted to a row whose all-reduces went over NICs?
   bool fitted_over_nics = false;
   /// That strength; 1 where no row was fitted.

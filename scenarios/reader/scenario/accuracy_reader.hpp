@@ -43,7 +43,7 @@ struct KnownErrors {
   FittedOn fitted = FittedOn::laws;
   std::vector<double> errors;      ///< the predicted over the measured step, less 1; a row each
   std::optional<DType> compute{};  ///< how most products are multiplied; none: not known
-  bool sharded = false;            ///< of fully_shard's steps, or of those where ranks keep all
+  bool sharded = false;            ///< of steps of FSDP; or of those under which ranks keep all
 };
 
 /// The file accuracy.csv of the catalogue, which tools/accuracy writes: a line for each setup,

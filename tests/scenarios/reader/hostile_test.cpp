@@ -67,7 +67,9 @@ TEST_CASE("seven million bytes of one thing are refused", "[scenarios][hostile]"
   check_refused(repeated("&a "));
   check_refused(repeated("!"));
   check_refused(repeated("\n"));
+  check_refused(repeated(" "));
   check_refused(repeated("# c\n"));
+  check_refused(repeated("%a\n"));
   check_refused(repeated("...\n"));
 }
 

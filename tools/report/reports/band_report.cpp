@@ -78,7 +78,8 @@ std::string bands_text(const Comparison& run) {
   const Knowledge& knowledge = run.knowledge;
   if (!knowledge.accuracy && !knowledge.accuracy_of_shards) return "";
   const Duration least = least_step(run.scenario), without = run.none.metrics.working();
-  const bool of_all_hosts = knowledge.accuracy && knowledge.accuracy->host;
+  const auto has_host = [](const std::optional<KnownAccuracy>& each) { return each && each->host; };
+  const bool of_all_hosts = has_host(knowledge.accuracy) || has_host(knowledge.accuracy_of_shards);
   std::string text = of_all_hosts ? "Steps take: " : "In proportion, steps take: ";
   std::string_view before;
   std::vector<std::string> unknown;
@@ -105,8 +106,8 @@ std::string accuracy_sentences(const Comparison& run) {
 
 std::string no_band_text(const std::vector<std::string>& names, bool beside_others) {
   if (names.empty()) return "";
-  return fmt::format("There is no band for {}: no {}step of this kind was measured.",
-                     enumerated(names), beside_others ? "such " : "");
+  return fmt::format("There is no band for {}: how far {}predictions were off is not known.",
+                     enumerated(names), beside_others ? "these " : "such ");
 }
 
 std::string saving_text(const Knowledge& knowledge, double saving) {

@@ -524,8 +524,9 @@ void add_repeated_communication(std::vector<std::string>& notes, const Scenario&
       "every one of the {} micro-batches sends its gradients: training.no_sync: true sends those "
       "of the last alone, as under {}",
       training.micro_batches,
-      keeps_parts ? "set_requires_gradient_sync(False); a rank that shards keeps whole gradients "
-                    "meanwhile, which takes memory"
+      keeps_parts ? "no_sync() of DistributedDataParallel and FullyShardedDataParallel, and "
+                    "fully_shard's set_requires_gradient_sync(False); a rank that shards keeps "
+                    "whole gradients meanwhile, which takes memory"
                   : "DistributedDataParallel.no_sync()"));
 }
 

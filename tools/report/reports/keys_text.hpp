@@ -8,7 +8,7 @@
 namespace ddpsim {
 
 /// Settings as lines of a scenario, those of one section below its name; of a key that is set twice
-/// the last value. What is said of a section as a whole stays beside its keys. Throws InputError
+/// the last value. What was set of a section as a whole is said to replace it. Throws InputError
 /// where a path runs through something that is no mapping.
 ///
 ///     training:
