@@ -78,12 +78,11 @@ void engine_events(benchmark::State& state) {
 }
 BENCHMARK(engine_events)->Unit(benchmark::kMillisecond);
 
-/// One cs336-xl `bucketed` step, as a tuner would ask for it: works are found once, the rest is per
-/// call.
-void plan_and_simulate_xl(benchmark::State& state) {
-  const Scenario scenario = read_scenario(xl_scenario);
+/// One step, as a tuner would ask for it: works are found once, the rest is per call.
+void plan_and_simulate(benchmark::State& state, const std::string& file, Strategy strategy) {
+  const Scenario scenario = read_scenario(file);
   const StepModel model = model_of(scenario);
-  const Training training = with(scenario, Strategy::bucketed);
+  const Training training = with(scenario, strategy);
   std::size_t tasks = 0;
   for (auto _ : state) {
     const PlannedStep planned = plan_step(model.works, training);
@@ -91,25 +90,20 @@ void plan_and_simulate_xl(benchmark::State& state) {
     tasks = planned.job.programs.front().tasks.size();
   }
   state.counters["tasks"] = static_cast<double>(tasks);
+}
+
+void plan_and_simulate_xl(benchmark::State& state) {
+  plan_and_simulate(state, xl_scenario, Strategy::bucketed);
 }
 BENCHMARK(plan_and_simulate_xl)->Unit(benchmark::kMicrosecond);
 
-/// The same of one fully sharded step of Llama 3 8B on 64 ranks that are alike.
+/// Llama 3 8B, fully sharded on 64 ranks that are alike.
 void plan_and_simulate_sharded(benchmark::State& state) {
-  const Scenario scenario = read_scenario(DDPSIM_BENCHMARKS "/llama3-8b-64xh100.yaml");
-  const StepModel model = model_of(scenario);
-  const Training training = with(scenario, Strategy::fsdp);
-  std::size_t tasks = 0;
-  for (auto _ : state) {
-    const PlannedStep planned = plan_step(model.works, training);
-    benchmark::DoNotOptimize(step_length(model.costs, planned));
-    tasks = planned.job.programs.front().tasks.size();
-  }
-  state.counters["tasks"] = static_cast<double>(tasks);
+  plan_and_simulate(state, DDPSIM_BENCHMARKS "/llama3-8b-64xh100.yaml", Strategy::fsdp);
 }
 BENCHMARK(plan_and_simulate_sharded)->Unit(benchmark::kMillisecond);
 
-/// The job of such a step of cs336-xl, with its costs.
+/// The job of a `bucketed` step of cs336-xl, with its costs.
 void build_xl(benchmark::State& state) {
   const Scenario scenario = read_scenario(xl_scenario);
   const StepModel model = model_of(scenario);
