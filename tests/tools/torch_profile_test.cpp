@@ -40,17 +40,20 @@ Outcome profiled(const Scratch& scratch, const std::vector<std::string>& argumen
 }
 
 /// Several such profiles, with torch imported once.
-void all_profiled(const Scratch& scratch, const std::vector<std::vector<std::string>>& runs) {
+std::vector<Outcome> all_profiled(const Scratch& scratch,
+                                  const std::vector<std::vector<std::string>>& runs) {
   std::vector<PythonProgram> programs;
   for (const std::vector<std::string>& arguments : runs) {
     programs.push_back({{profiler}, {}});
     std::vector<std::string>& words = programs.back().words;
     words.insert(words.end(), arguments.begin(), arguments.end());
   }
-  for (const Outcome& outcome : torch_forks(scratch, programs)) {
+  std::vector<Outcome> outcomes = torch_forks(scratch, programs);
+  for (const Outcome& outcome : outcomes) {
     INFO(outcome.err);
     REQUIRE(outcome.code == 0);
   }
+  return outcomes;
 }
 
 /// What the product reads from a workload profile in `scratch`.
@@ -111,96 +114,77 @@ TEST_CASE("a profile has torch's parameters, in its order, and the order their g
     }
     CHECK(ready < static_cast<int>(workload.layers[0].backward.size()));
     CHECK(workload.layers[0].forward[0].time > Duration::zero());
+    CHECK(!workload.optimizer);
   }
-}
-
-TEST_CASE("a tied weight stands in the profile once, under its first name",
-          "[tools][torch_profile]") {
-  if (torch_python().empty()) return;
-  const Scratch scratch;
-  profiled(scratch, {"--script", small("tied")});
-  const Workload workload = read(scratch);
-  CHECK(names(workload) ==
-        std::vector<std::string>{"embedding.weight", "inner.weight", "inner.bias"});
-  // Complete only with the embedding's own part, the last of backward.
-  CHECK(arrival(workload).back() == "embedding.weight");
-}
-
-TEST_CASE("a sparse gradient's rows are counted once each", "[tools][torch_profile]") {
-  if (torch_python().empty()) return;
-  const Scratch scratch;
-  profiled(scratch, {"--script", model("rules.py") + ":table"});
-  const Parameter table = read(scratch).parameters.at(0);
-  CHECK(table.sparse);
-  CHECK(table.sparse_rows == 17);  // of 24 words, 17 are different ones
-}
-
-TEST_CASE("a profile has the batch norms' buffers, those of one type together",
-          "[tools][torch_profile]") {
-  if (torch_python().empty()) return;
-  const Scratch scratch;
-  profiled(scratch, {"--script", model("rules.py") + ":convolution"});
-  const Workload workload = read(scratch);
-  // Norms of 64, 128 and 256 channels: mean and variance in four bytes, a counter in eight.
-  REQUIRE(workload.buffers.size() == 2);
-  CHECK(workload.buffers[0].tensors == 6);
-  CHECK(workload.buffers[0].size == Bytes{2 * 4 * (64 + 128 + 256)});
-  CHECK(workload.buffers[1].tensors == 3);
-  CHECK(workload.buffers[1].size == Bytes{3 * 8});
-}
-
-TEST_CASE("a frozen parameter is left out", "[tools][torch_profile]") {
-  if (torch_python().empty()) return;
-  const Scratch scratch;
-  profiled(scratch, {"--script", small("frozen")});
-  CHECK(names(read(scratch)) ==
+  // A tied weight stands there once, under its first name, and is complete only with the
+  // embedding's own part, the last of backward.
+  const Workload tied = read(scratch, "tied/workload.yaml");
+  CHECK(names(tied) == std::vector<std::string>{"embedding.weight", "inner.weight", "inner.bias"});
+  CHECK(arrival(tied).back() == "embedding.weight");
+  // A frozen parameter is left out.
+  CHECK(names(read(scratch, "frozen/workload.yaml")) ==
         std::vector<std::string>{"2.weight", "2.bias", "4.weight", "4.bias"});
-}
-
-TEST_CASE("a parameter without a gradient is named, and ready when backward ends",
-          "[tools][torch_profile]") {
-  if (torch_python().empty()) return;
-  const Scratch scratch;
-  const Outcome outcome = profiled(scratch, {"--script", small("unused")});
-  CHECK_THAT(outcome.err, Catch::Contains("no gradient reached idle.weight, idle.bias") &&
-                              Catch::Contains("find_unused_parameters=True"));
-  CHECK_THAT(content_of(scratch.path("profile/workload.yaml")),
-             Catch::Contains("# no gradient reached idle.weight, idle.bias"));
-  const Workload workload = read(scratch);
-  // Behind all that arrived, in registration order, as DDP marks them.
-  CHECK(arrival(workload) == std::vector<std::string>{"last.bias", "last.weight", "used.bias",
-                                                      "used.weight", "idle.weight", "idle.bias"});
-  for (const std::size_t idle : {2, 3})
-    CHECK(workload.parameters[idle].ready_after + 1 ==
-          static_cast<int>(workload.layers[0].backward.size()));
-}
-
-TEST_CASE("sparse gradients and small types are said", "[tools][torch_profile]") {
-  if (torch_python().empty()) return;
-  const Scratch scratch;
-  all_profiled(scratch, {{"--script", small("sparse"), "--output", "sparse"},
-                         {"--script", small("half"), "--output", "half"}});
+  // Sparse gradients and small types are said.
   const Workload sparse = read(scratch, "sparse/workload.yaml");
   CHECK(sparse.parameters[0].sparse);   // Embedding(sparse=True)
   CHECK(!sparse.parameters[1].sparse);  // Linear
   CHECK(read(scratch, "half/workload.yaml").parameters[0].dtype == DType::bf16);
 }
 
-TEST_CASE("the optimizer is in the profile if there is one", "[tools][torch_profile]") {
-  if (torch_python().empty()) return;
-  const Scratch scratch;
-  all_profiled(scratch, {{"--script", small("trained"), "--output", "with"},
-                         {"--script", small("perceptron"), "--output", "without"}});
-  CHECK(read(scratch, "with/workload.yaml").optimizer);
-  CHECK(!read(scratch, "without/workload.yaml").optimizer);
-}
-
-TEST_CASE("a profile says how far steps are apart, and drift does not count",
+TEST_CASE("a profile has rows of sparse gradients, buffers, the optimizer, and what gets none",
           "[tools][torch_profile]") {
   if (torch_python().empty()) return;
   const Scratch scratch;
-  all_profiled(scratch, {{"--script", small("trained"), "--steps", "18", "--output", "few"},
-                         {"--script", small("trained"), "--steps", "40", "--output", "many"}});
+  const std::vector<Outcome> outcomes =
+      all_profiled(scratch, {{"--script", model("rules.py") + ":table", "--output", "table"},
+                             {"--script", model("rules.py") + ":convolution", "--output", "norms"},
+                             {"--script", small("unused"), "--output", "unused"},
+                             {"--script", small("trained"), "--output", "trained"}});
+  // A sparse gradient's rows are counted once each.
+  const Parameter table = read(scratch, "table/workload.yaml").parameters.at(0);
+  CHECK(table.sparse);
+  CHECK(table.sparse_rows == 17);  // of 24 words, 17 are different ones
+
+  // The batch norms' buffers, those of one type together: norms of 64, 128 and 256 channels, mean
+  // and variance in four bytes, a counter in eight.
+  const Workload norms = read(scratch, "norms/workload.yaml");
+  REQUIRE(norms.buffers.size() == 2);
+  CHECK(norms.buffers[0].tensors == 6);
+  CHECK(norms.buffers[0].size == Bytes{2 * 4 * (64 + 128 + 256)});
+  CHECK(norms.buffers[1].tensors == 3);
+  CHECK(norms.buffers[1].size == Bytes{3 * 8});
+
+  // A parameter without a gradient is named, and ready when backward ends.
+  CHECK_THAT(outcomes[2].err, Catch::Contains("no gradient reached idle.weight, idle.bias") &&
+                                  Catch::Contains("find_unused_parameters=True"));
+  CHECK_THAT(content_of(scratch.path("unused/workload.yaml")),
+             Catch::Contains("# no gradient reached idle.weight, idle.bias"));
+  const Workload unused = read(scratch, "unused/workload.yaml");
+  // Behind all that arrived, in registration order, as DDP marks them.
+  CHECK(arrival(unused) == std::vector<std::string>{"last.bias", "last.weight", "used.bias",
+                                                    "used.weight", "idle.weight", "idle.bias"});
+  for (const std::size_t idle : {2, 3})
+    CHECK(unused.parameters[idle].ready_after + 1 ==
+          static_cast<int>(unused.layers[0].backward.size()));
+
+  CHECK(read(scratch, "trained/workload.yaml").optimizer);
+}
+
+TEST_CASE("a profile says what it costs, and how far steps are apart; drift does not count",
+          "[tools][torch_profile]") {
+  if (torch_python().empty()) return;
+  const Scratch scratch;
+  const std::vector<Outcome> outcomes =
+      all_profiled(scratch, {{"--script", small("trained"), "--steps", "8"},
+                             {"--script", small("trained"), "--steps", "18", "--output", "few"},
+                             {"--script", small("trained"), "--steps", "40", "--output", "many"}});
+  // What the profiler itself costs is said on standard output and in the file.
+  const std::string cost = "medians of 4 and 4 steps in turn";
+  CHECK_THAT(outcomes[0].out,
+             Catch::Contains("with gradient hooks a step takes ") && Catch::Contains(cost) &&
+                 Catch::Contains("next: ddpsim tune profile/workload.yaml --link LINK"));
+  CHECK_THAT(content_of(scratch.path("profile/workload.yaml")), Catch::Contains(cost));
+
   CHECK(read(scratch, "few/workload.yaml").step_spread == 0);  // too few to say
   CHECK(read(scratch, "many/workload.yaml").step_spread > 0);
 
@@ -221,25 +205,9 @@ TEST_CASE("a profile says how far steps are apart, and drift does not count",
   CHECK(equal == 0);
 }
 
-TEST_CASE("what the profiler itself costs is said on standard output and in the file",
-          "[tools][torch_profile]") {
-  if (torch_python().empty()) return;
-  const Scratch scratch;
-  const Outcome outcome = profiled(scratch, {"--script", small("trained"), "--steps", "8"});
-  const std::string cost = "medians of 4 and 4 steps in turn";
-  CHECK_THAT(outcome.out,
-             Catch::Contains("with gradient hooks a step takes ") && Catch::Contains(cost));
-  CHECK_THAT(outcome.out, Catch::Contains("next: ddpsim tune profile/workload.yaml --link LINK"));
-  CHECK_THAT(content_of(scratch.path("profile/workload.yaml")), Catch::Contains(cost));
-}
-
-/// A loop of the user's own, with a fault, once for each name of a profile; "" profiles nothing.
-std::vector<Outcome> trained(const Scratch& scratch, const std::vector<std::string>& outputs,
-                             const std::string& fault = "") {
-  std::vector<PythonProgram> programs;
-  for (const std::string& output : outputs)
-    programs.push_back({{model("training.py"), package, output, fault}, {}});
-  return torch_forks(scratch, programs);
+/// Arguments of a loop of the user's own: the name of its profile, "" for none, and a fault.
+PythonProgram loop_of(const std::string& output, const std::string& fault = "") {
+  return {{model("training.py"), package, output, fault}, {}};
 }
 
 TEST_CASE(
@@ -247,11 +215,13 @@ TEST_CASE(
     "[tools][torch_profile]") {
   if (torch_python().empty()) return;
   const Scratch scratch;
-  const std::vector<Outcome> both = trained(scratch, {"loop.yaml", ""});
-  const Outcome &with = both[0], &without = both[1];
-  INFO(with.err << without.err);
+  const std::vector<Outcome> all = torch_forks(
+      scratch, {loop_of("loop.yaml"), loop_of(""), {{profiler, "--script", small("trained")}, {}}});
+  const Outcome &with = all[0], &without = all[1];
+  INFO(with.err << without.err << all[2].err);
   REQUIRE(with.code == 0);  // the loop also checks that nothing is left behind
   REQUIRE(without.code == 0);
+  REQUIRE(all[2].code == 0);
   CHECK(lines_of(with.out).size() == 10 + 6);  // losses, parameters
   CHECK(with.out == without.out);
 
@@ -259,37 +229,34 @@ TEST_CASE(
   // Linear, ReLU, Dropout, Linear, ReLU, Linear
   CHECK(names(loop) ==
         std::vector<std::string>{"0.weight", "0.bias", "3.weight", "3.bias", "5.weight", "5.bias"});
-  profiled(scratch, {"--script", small("trained")});
   const Workload script = read(scratch);
   CHECK(loop.arrival == script.arrival);
   for (std::size_t i = 0; i < 6; ++i) CHECK(loop.parameters[i].shape == script.parameters[i].shape);
   CHECK(loop.optimizer);
 }
 
-TEST_CASE("a step that raises does not count, and the loop goes on", "[tools][torch_profile]") {
+TEST_CASE(
+    "a loop with a fault goes on: a step that raises does not count, and what cannot be "
+    "profiled is told in one line",
+    "[tools][torch_profile]") {
   if (torch_python().empty()) return;
   const Scratch scratch;
-  const std::vector<Outcome> both = trained(scratch, {"loop.yaml", ""}, "raise");
-  const Outcome &with = both[0], &without = both[1];
+  const std::vector<Outcome> all =
+      torch_forks(scratch, {loop_of("raising.yaml", "raise"), loop_of("", "raise"),
+                            loop_of("twice.yaml", "twice"), loop_of("nothing.yaml", "nothing")});
+  const Outcome &with = all[0], &without = all[1], &twice = all[2], &nothing = all[3];
   CHECK(with.code == 0);
   CHECK(with.out == without.out);
-  CHECK(read(scratch, "loop.yaml").parameters.size() == 6);
-}
-
-TEST_CASE("a loop that cannot be profiled is told so in one line and goes on",
-          "[tools][torch_profile]") {
-  if (torch_python().empty()) return;
-  const Scratch scratch;
-  const Outcome twice = trained(scratch, {"loop.yaml"}, "twice")[0];
+  CHECK(read(scratch, "raising.yaml").parameters.size() == 6);
   CHECK(twice.code == 0);
   CHECK(twice.err ==
         "ddpsim.profile: no profile: a step called backward 2 times: put one forward and one "
         "backward into profiler.step()\n");
-  const Outcome nothing = trained(scratch, {"loop.yaml"}, "nothing")[0];
+  CHECK(!std::filesystem::exists(scratch.path("twice.yaml")));
   CHECK(nothing.code == 0);
   CHECK(nothing.err ==
         "ddpsim.profile: no profile: 0 steps after 2 of warm-up; at least 4 are needed\n");
-  CHECK(!std::filesystem::exists(scratch.path("loop.yaml")));
+  CHECK(!std::filesystem::exists(scratch.path("nothing.yaml")));
 }
 
 TEST_CASE("the example of ddpsim.profile --help works", "[tools][torch_profile]") {
@@ -387,7 +354,7 @@ TEST_CASE("two ranks write link, calibration and a scenario that runs as it is",
           "[tools][torch_profile]") {
   if (torch_python().empty()) return;
   const Scratch scratch;
-  TwoRanks ranks(scratch, {"--script", small("trained"), "--seconds", "6", "--largest", "1 MiB"});
+  TwoRanks ranks(scratch, {"--script", small("trained"), "--seconds", "4", "--largest", "1 MiB"});
   const Outcome first = ranks.wait(0), second = ranks.wait(1);
   INFO(first.err << second.err);
   REQUIRE(first.code == 0);

@@ -17,6 +17,7 @@ machine as the trace shows it: its memory is as fast as the trace's copies into 
 Exit code 0; 3 if not so; 77 without torch 2 (1 with DDPSIM_TORCH=required); 1 if a rank fails.
 """
 import argparse
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -159,7 +160,7 @@ def main():
     if unknown or not arguments.ddpsim:
         parser.error(f'no case {unknown[0]}' if unknown else '--ddpsim PROGRAM is missing')
     program = pathlib.Path(arguments.ddpsim).resolve()
-    torch = importlib.util.find_spec('torch') and importlib.import_module('torch').__version__
+    torch = importlib.util.find_spec('torch') and importlib.metadata.version('torch')
     if not torch or torch.startswith('1.'):  # before 2 Debian's has no Kineto
         print(f'traces: this Python has {"torch " + torch if torch else "no torch"}',
               file=sys.stderr)

@@ -1,6 +1,7 @@
 #include "scenarios/reader/cluster/operations_reader.hpp"
 
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -186,6 +187,16 @@ class RowsOfFile {
   OperationRows rows_;
 };
 
+/// The rows of a catalogue's file: however many scenarios name it, it is read once.
+std::shared_ptr<RowsOfFile> rows_of_catalogue(const std::filesystem::path& file) {
+  static std::mutex guard;
+  static std::map<std::filesystem::path, std::shared_ptr<RowsOfFile>> all;
+  const std::lock_guard lock(guard);
+  std::shared_ptr<RowsOfFile>& rows = all[file];
+  if (!rows) rows = std::make_shared<RowsOfFile>(file);
+  return rows;
+}
+
 }  // namespace
 
 const Map<OperationsFile>& operations_map() {
@@ -208,7 +219,8 @@ std::shared_ptr<const OperationTable> measured_operations(const Yaml& given) {
   if (given.is_map())
     given.fail("expected a name from `ddpsim list operations`, a path or {scaled_from: h200}");
   const EntryFile entry = find_entry_file(given, operation_entries);
-  auto rows = std::make_shared<RowsOfFile>(entry.path);
+  auto rows = entry.of_catalogue ? rows_of_catalogue(entry.path)
+                                 : std::make_shared<RowsOfFile>(entry.path);
   if (!entry.of_catalogue) rows->get();
   return std::make_shared<const OperationTable>(
       [rows]() -> const OperationRows& { return rows->get(); });
