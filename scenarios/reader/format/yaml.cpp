@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
+#include <mutex>
 #include <sstream>
 #include <unordered_set>
 
@@ -65,6 +66,36 @@ std::optional<YAML::Mark> second_document(const std::string& content) {
   while (events.document_starts.size() < 2)
     if (!parser.HandleNextDocument(events)) return std::nullopt;
   return events.document_starts[1];
+}
+
+/// Small texts in which no second document was found: searching takes half the time of reading, and
+/// a sweep or a plan reads the same files of the catalogue for each of its points.
+class WholeTexts {
+ public:
+  bool has(const std::string& text) {
+    const std::lock_guard lock(guard_);
+    return texts_.contains(text);
+  }
+  void add(const std::string& text) {
+    if (text.size() > largest) return;
+    const std::lock_guard lock(guard_);
+    if (texts_.size() < most) texts_.insert(text);
+  }
+
+ private:
+  static constexpr std::size_t largest = 64 << 10, most = 256;
+  std::mutex guard_;
+  std::unordered_set<std::string> texts_;
+};
+
+/// Throws InputError where a second document begins, and TagProblem as second_document does.
+void check_one_document(const std::string& content, const std::string& file) {
+  static WholeTexts whole;
+  if (whole.has(content)) return;
+  if (const auto mark = second_document(content))
+    throw InputError(fmt::format("{}:{}:{}: a second YAML document begins here: expected one", file,
+                                 mark->line + 1, mark->column + 1));
+  whole.add(content);
 }
 
 /// yaml-cpp needs 0.2 KiB for each mark between values and a node for each value: 8 MiB of "1,1,1"
@@ -187,9 +218,7 @@ Yaml Yaml::load(const std::filesystem::path& file, std::string_view example) {
   check_seal(given, name);
   const std::string content = with_joined_surrogates(given);
   try {
-    if (const auto mark = second_document(content))
-      throw InputError(fmt::format("{}:{}:{}: a second YAML document begins here: expected one",
-                                   name, mark->line + 1, mark->column + 1));
+    check_one_document(content, name);
     Changes changes;
     YAML::Node node = YAML::Load(content);
     if (content.find("<<") != std::string::npos) node = with_merges(node, name, changes.copies);

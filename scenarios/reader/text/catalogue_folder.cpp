@@ -1,7 +1,10 @@
 #include "scenarios/reader/text/catalogue_folder.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 
 #include <fmt/format.h>
 
@@ -35,11 +38,34 @@ void use_catalogue(const std::filesystem::path& folder) {
   usual_folder() = folder;
 }
 
-std::vector<std::string> catalogue_names(std::string_view kind) {
-  std::vector<std::string> names;
+/// The names of all entries in a folder, sorted; none where there is no such folder. It is listed
+/// again only once its time has changed, which does not tell two changes of one moment apart: where
+/// the last one is less than a second old, it is listed each time.
+static std::vector<std::string> entries_in(const std::filesystem::path& folder) {
+  struct Listed {
+    std::filesystem::file_time_type changed{};
+    bool settled = false;
+    std::vector<std::string> names{};
+  };
+  static std::mutex guard;
+  static std::map<std::filesystem::path, Listed> all;
   std::error_code error;
-  for (const auto& file : std::filesystem::directory_iterator(catalogue_folder() / kind, error))
-    if (file.path().extension() == ".yaml") names.push_back(file.path().stem().string());
+  const auto changed = std::filesystem::last_write_time(folder, error);
+  if (error) return {};
+  const std::lock_guard lock(guard);
+  Listed& listed = all[folder];
+  if (!listed.settled || listed.changed != changed) {
+    const auto age = std::filesystem::file_time_type::clock::now() - changed;
+    listed = {.changed = changed, .settled = age > std::chrono::seconds{1}};
+    for (const auto& file : std::filesystem::directory_iterator(folder, error))
+      if (file.path().extension() == ".yaml") listed.names.push_back(file.path().stem().string());
+    std::sort(listed.names.begin(), listed.names.end());
+  }
+  return listed.names;
+}
+
+std::vector<std::string> catalogue_names(std::string_view kind) {
+  std::vector<std::string> names = entries_in(catalogue_folder() / kind);
   if (names.empty()) {
     const char* elsewhere = std::getenv("DDPSIM_CATALOGUE");
     const bool named = elsewhere != nullptr && *elsewhere != '\0';
@@ -49,7 +75,6 @@ std::vector<std::string> catalogue_names(std::string_view kind) {
                 "let it name a copy of that"
               : "install ddpsim again, or let DDPSIM_CATALOGUE name the folder of a catalogue"));
   }
-  std::sort(names.begin(), names.end());
   return names;
 }
 
