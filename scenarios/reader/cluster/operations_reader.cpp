@@ -219,8 +219,8 @@ std::shared_ptr<const OperationTable> measured_operations(const Yaml& given) {
   if (given.is_map())
     given.fail("expected a name from `ddpsim list operations`, a path or {scaled_from: h200}");
   const EntryFile entry = find_entry_file(given, operation_entries);
-  auto rows = entry.of_catalogue ? rows_of_catalogue(entry.path)
-                                 : std::make_shared<RowsOfFile>(entry.path);
+  auto rows =
+      entry.of_catalogue ? rows_of_catalogue(entry.path) : std::make_shared<RowsOfFile>(entry.path);
   if (!entry.of_catalogue) rows->get();
   return std::make_shared<const OperationTable>(
       [rows]() -> const OperationRows& { return rows->get(); });
