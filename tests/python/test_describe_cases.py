@@ -2,7 +2,6 @@
 import gc
 import json
 import subprocess
-import sys
 import weakref
 
 import pytest
@@ -332,14 +331,13 @@ def test_a_mistake_of_the_models_is_the_models():
 
 # --- steps that somebody published ---
 
-@pytest.mark.parametrize('flags, compute, published', [
-    ([], 'fp32', 1000), (['--tf32', 'all'], 'tf32', 333), (['--autocast', 'bf16'], None, 300)])
-def test_an_eager_gpt2_takes_what_a_course_says_it_takes(tmp_path, flags, compute, published):
+@pytest.mark.parametrize('settings, compute, published', [
+    ({}, 'fp32', 1000), ({'tf32': 'all'}, 'tf32', 333), ({'autocast': 'bf16'}, None, 300)])
+def test_an_eager_gpt2_takes_what_a_course_says_it_takes(tmp_path, settings, compute, published):
     """Milliseconds of a step of 16 x 1024 tokens on one A100, from the syllabus of "Let's reproduce
     GPT-2 (124M)" (classcentral.com)."""
     file = tmp_path / 'gpt2.yaml'
-    subprocess.run([sys.executable, '-W', 'ignore', '-m', 'ddpsim.describe',
-                    f'{MODELS}/eager_gpt2.py:make', *flags, '-q', '-o', str(file)], check=True)
+    described('eager_gpt2.py:make', **settings).save(str(file))
     step = ddpsim.run(file, set={
         'cluster.device': 'a100-80', 'cluster.nodes': 1, 'cluster.ranks_per_node': 1,
         'compare': ['none'], **({'workload.compute': compute} if compute else {})})

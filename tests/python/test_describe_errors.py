@@ -24,8 +24,7 @@ def run(*words, where, settings=SETTINGS):
 
 @pytest.fixture
 def described(monkeypatch):
-    """As `run`, within this process, which has imported torch already: for models that register no
-    operation of their own, since no process registers one twice."""
+    """As `run`, within this process, which has imported torch already."""
     def call(*words, where):
         monkeypatch.chdir(where)
         monkeypatch.setattr(sys, 'argv', ['ddpsim.describe', *words])
@@ -115,11 +114,11 @@ twice.register_autograd(lambda context, gradient: gradient)
 '''
 
 
-def test_an_operation_without_a_rule_is_one_line_or_priced_by_its_bytes(file):
+def test_an_operation_without_a_rule_is_one_line_or_priced_by_its_bytes(file, described):
     where = file('return torch.ops.mine.twice(self.linear(x))', UNKNOWN)
-    line = one_line(run('my_model.py', where=where))
+    line = one_line(described('my_model.py', where=where))
     assert 'body: my_model.py:9: no rule says what mine.twice launches' in line
-    result = run('my_model.py', '--allow-unknown', '-o', 'out.yaml', where=where)
+    result = described('my_model.py', '--allow-unknown', '-o', 'out.yaml', where=where)
     assert result.returncode == 0, result.stderr
     written = yaml.safe_load((where / 'out.yaml').read_text())
     assert written['partial'] == ['mine.twice x 1']
@@ -128,11 +127,11 @@ def test_an_operation_without_a_rule_is_one_line_or_priced_by_its_bytes(file):
     assert 'partial: mine.twice x 1' in result.stderr
 
 
-def test_a_custom_operation_without_shapes_says_how_to_give_them(file):
+def test_a_custom_operation_without_shapes_says_how_to_give_them(file, described):
     without = UNKNOWN.replace('@twice.register_fake', '').replace(
         'def _(x):\n    return torch.empty_like(x)', '')
-    line = one_line(run('my_model.py', where=file('return torch.ops.mine.twice(self.linear(x))',
-                                                  without)))
+    where = file('return torch.ops.mine.twice(self.linear(x))', without)
+    line = one_line(described('my_model.py', where=where))
     assert 'torch.library.register_fake' in line and 'body: my_model.py:9' in line
 
 
