@@ -1,5 +1,7 @@
 """python -m ddpsim.measure, for real on a CPU: what it writes, that it goes on where it was
 interrupted, and what it says of wrong words."""
+import contextlib
+import io
 import json
 import math
 import os
@@ -31,8 +33,21 @@ def words_of(*words):
 
 
 def measure(*words, where):
-    return subprocess.run(words_of(*words), text=True, capture_output=True, cwd=where,
-                          env=SETTINGS)
+    """As the command, within this interpreter, which has imported torch."""
+    folder, arguments = os.getcwd(), sys.argv
+    code = 0
+    with (contextlib.redirect_stdout(io.StringIO()) as out,
+          contextlib.redirect_stderr(io.StringIO()) as err):
+        try:
+            os.chdir(where)
+            sys.argv = ['measure', *words]
+            runpy.run_module('ddpsim.measure', run_name='__main__')
+        except SystemExit as ending:
+            code = ending.code or 0
+        finally:
+            os.chdir(folder)
+            sys.argv = arguments
+    return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
 def rows_of(file):
@@ -76,8 +91,9 @@ def test_a_product_does_more_than_a_smaller_one(table):
 
 def test_a_second_start_measures_nothing_twice(table):
     before = table.read_text()
-    done = measure('operations', '-o', table.name, '--device', 'cpu', '--classes', 'gemm,pattern',
-                   where=table.parent)
+    done = subprocess.run(
+        words_of('operations', '-o', table.name, '--device', 'cpu', '--classes', 'gemm,pattern'),
+        text=True, capture_output=True, cwd=table.parent, env=SETTINGS)
     assert done.returncode == 0
     assert '0 operations to measure' in done.stderr
     assert table.read_text() == before
