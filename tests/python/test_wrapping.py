@@ -184,22 +184,25 @@ def test_tune_of_buckets_has_no_arguments_for_fully_shard(scenario):
 RANK = """
 import json, os, sys
 sys.path.insert(0, sys.argv[1])
+import torch
 import torch.distributed as dist
 from fully_shard_record import recorded_step
 
 dist.init_process_group("gloo")
-exec(open("code.py").read())
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-before = loss(model, tokens).item()
-for _ in range(3):
-    loss(model, tokens).backward()
-    optimizer.step()
-    optimizer.zero_grad()
-after = loss(model, tokens).item()
-record = recorded_step(model, tokens, loss)
-if dist.get_rank() == 0:
-    print(json.dumps({"sent": [[kind, unit, size, str(type)] for kind, unit, size, type
-                               in record.sent], "losses": [before, after]}))
+for code in sys.argv[2:]:
+    exec(open("model.py").read())
+    exec(open(code).read())
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    before = loss(model, tokens).item()
+    for _ in range(3):
+        loss(model, tokens).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    after = loss(model, tokens).item()
+    record = recorded_step(model, tokens, loss)
+    if dist.get_rank() == 0:
+        print(json.dumps({"sent": [[kind, unit, size, str(type)] for kind, unit, size, type
+                                   in record.sent], "losses": [before, after]}))
 dist.destroy_process_group()
 """
 
@@ -207,12 +210,16 @@ dist.destroy_process_group()
 def test_the_code_trains_on_two_ranks_of_gloo(scenario, tmp_path):
     path = scenario(nodes=1)
     plan = ddpsim.plan(path, strategies='fsdp', batches=2)
-    tried = {tuple(sorted(step.set.items())): step for step in plan}
-    for step in list(tried.values())[:2]:
-        (tmp_path / 'code.py').write_text(step.code)
-        (tmp_path / 'train.py').write_text(MODEL + RANK + END)
-        said, _ = on_two_ranks(tmp_path, 'train.py', str(pathlib.Path(__file__).parent))
-        record = json.loads(next(line for line in said.splitlines() if line.startswith('{')))
+    tried = list({tuple(sorted(step.set.items())): step for step in plan}.values())[:2]
+    files = [f'code{i}.py' for i in range(len(tried))]
+    for file, step in zip(files, tried):
+        (tmp_path / file).write_text(step.code)
+    (tmp_path / 'model.py').write_text(MODEL)
+    (tmp_path / 'train.py').write_text(RANK + END)
+    said, _ = on_two_ranks(tmp_path, 'train.py', str(pathlib.Path(__file__).parent), *files)
+    records = [json.loads(line) for line in said.splitlines() if line.startswith('{')]
+    assert len(records) == len(tried) == 2
+    for step, record in zip(tried, records):
         file = tmp_path / 'planned.yaml'
         file.write_text(json.dumps(of_step(path, step)))
         assert record['sent'] == [[kind, unit, size, str(type)] for kind, unit, size, type
