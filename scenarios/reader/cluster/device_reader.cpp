@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
-#include <mutex>
 
 #include <fmt/format.h>
 
@@ -264,14 +262,7 @@ static std::optional<bool> said_of(const Yaml& given, std::string_view key) {
 static std::optional<bool> said_of(const std::string& name, std::string_view key) {
   const std::vector<std::string> names = catalogue_names(device_entries);
   if (std::find(names.begin(), names.end(), name) == names.end()) return std::nullopt;
-  // Each file is read once: a sweep asks for every point.
-  static std::mutex guard;
-  static std::map<std::string, std::optional<bool>> all;
-  const std::lock_guard lock(guard);
-  const std::string place = (catalogue_folder() / name / key).string();
-  const auto found = all.find(place);
-  return found != all.end() ? found->second
-                            : all.emplace(place, said_of(Yaml::of_text(name), key)).first->second;
+  return said_of(Yaml::of_text(name), key);
 }
 
 bool lacks_nvlink(const std::string& name) {

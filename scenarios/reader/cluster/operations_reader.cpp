@@ -1,7 +1,6 @@
 #include "scenarios/reader/cluster/operations_reader.hpp"
 
 #include <filesystem>
-#include <map>
 #include <mutex>
 #include <set>
 
@@ -14,6 +13,7 @@
 #include "scenarios/reader/format/file_kind.hpp"
 #include "scenarios/reader/format/map.hpp"
 #include "scenarios/reader/text/seal.hpp"
+#include "scenarios/reader/text/while_unchanged.hpp"
 #include "scenarios/reader/workload/device_kernel_reader.hpp"
 
 namespace ddpsim {
@@ -187,14 +187,10 @@ class RowsOfFile {
   OperationRows rows_;
 };
 
-/// The rows of a catalogue's file: however many scenarios name it, it is read once.
-std::shared_ptr<RowsOfFile> rows_of_catalogue(const std::filesystem::path& file) {
-  static std::mutex guard;
-  static std::map<std::filesystem::path, std::shared_ptr<RowsOfFile>> all;
-  const std::lock_guard lock(guard);
-  std::shared_ptr<RowsOfFile>& rows = all[file];
-  if (!rows) rows = std::make_shared<RowsOfFile>(file);
-  return rows;
+/// The rows of a file, which many scenarios may name.
+std::shared_ptr<RowsOfFile> shared_rows(const std::filesystem::path& file) {
+  static WhileUnchanged<std::shared_ptr<RowsOfFile>> all;
+  return all.of(file, [&] { return std::make_shared<RowsOfFile>(file); });
 }
 
 }  // namespace
@@ -219,8 +215,7 @@ std::shared_ptr<const OperationTable> measured_operations(const Yaml& given) {
   if (given.is_map())
     given.fail("expected a name from `ddpsim list operations`, a path or {scaled_from: h200}");
   const EntryFile entry = find_entry_file(given, operation_entries);
-  auto rows =
-      entry.of_catalogue ? rows_of_catalogue(entry.path) : std::make_shared<RowsOfFile>(entry.path);
+  auto rows = shared_rows(entry.path);
   if (!entry.of_catalogue) rows->get();
   return std::make_shared<const OperationTable>(
       [rows]() -> const OperationRows& { return rows->get(); });

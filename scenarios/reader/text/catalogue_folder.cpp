@@ -1,15 +1,13 @@
 #include "scenarios/reader/text/catalogue_folder.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <map>
-#include <mutex>
 
 #include <fmt/format.h>
 
 #include "scenarios/reader/text/input_error.hpp"
 #include "scenarios/reader/text/names.hpp"
+#include "scenarios/reader/text/while_unchanged.hpp"
 
 namespace ddpsim {
 namespace {
@@ -38,30 +36,17 @@ void use_catalogue(const std::filesystem::path& folder) {
   usual_folder() = folder;
 }
 
-/// The names of all entries in a folder, sorted; none where there is no such folder. It is listed
-/// again only once its time has changed, which does not tell two changes of one moment apart: where
-/// the last one is less than a second old, it is listed each time.
+/// The names of all entries in a folder, sorted; none where there is no such folder.
 static std::vector<std::string> entries_in(const std::filesystem::path& folder) {
-  struct Listed {
-    std::filesystem::file_time_type changed{};
-    bool settled = false;
-    std::vector<std::string> names{};
-  };
-  static std::mutex guard;
-  static std::map<std::filesystem::path, Listed> all;
-  std::error_code error;
-  const auto changed = std::filesystem::last_write_time(folder, error);
-  if (error) return {};
-  const std::lock_guard lock(guard);
-  Listed& listed = all[folder];
-  if (!listed.settled || listed.changed != changed) {
-    const auto age = std::filesystem::file_time_type::clock::now() - changed;
-    listed = {.changed = changed, .settled = age > std::chrono::seconds{1}};
+  static WhileUnchanged<std::vector<std::string>> all;
+  return all.of(folder, [&] {
+    std::vector<std::string> names;
+    std::error_code error;
     for (const auto& file : std::filesystem::directory_iterator(folder, error))
-      if (file.path().extension() == ".yaml") listed.names.push_back(file.path().stem().string());
-    std::sort(listed.names.begin(), listed.names.end());
-  }
-  return listed.names;
+      if (file.path().extension() == ".yaml") names.push_back(file.path().stem().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  });
 }
 
 std::vector<std::string> catalogue_names(std::string_view kind) {
