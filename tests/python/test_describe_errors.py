@@ -127,6 +127,14 @@ def test_an_operation_without_a_rule_is_one_line_or_priced_by_its_bytes(file, de
     assert 'partial: mine.twice x 1' in result.stderr
 
 
+def test_products_are_in_tf32_where_the_command_is_told_so(file, described):
+    where = file('return self.linear(x)')
+    result = described('my_model.py', '--tf32', 'all', '-o', 'out.yaml', where=where)
+    assert result.returncode == 0, result.stderr
+    kernels = yaml.safe_load((where / 'out.yaml').read_text())['kernels']
+    assert {kernel['type'] for kernel in kernels if kernel['kind'] == 'gemm'} == {'tf32'}
+
+
 def test_a_custom_operation_without_shapes_says_how_to_give_them(file, described):
     without = UNKNOWN.replace('@twice.register_fake', '').replace(
         'def _(x):\n    return torch.empty_like(x)', '')

@@ -8,9 +8,9 @@
 
 namespace ddpsim {
 
-/// What was made of each file or folder, kept for as long as the time of its last change stays. That
-/// time does not tell two changes of one moment apart: what changed within the last second is made
-/// anew each time. Threads may share it.
+/// What was made of each file or folder, kept while the time of its last change stays. That time
+/// does not tell two changes of one moment apart: what changed within the last second is made
+/// anew whenever it is asked for. Threads may share it.
 template <typename T>
 class WhileUnchanged {
  public:
