@@ -106,13 +106,12 @@ def each_page_is_whole(program, browser, folder):
         check(page.value('document.querySelector(".verdict").textContent.length') > 30, name)
 
 
-def every_model_stays_small(program, browser, folder):
+def pages_of_large_models_stay_small(program, browser, folder):
     scenario, file = pathlib.Path(folder, 'model.yaml'), pathlib.Path(folder, 'page.html')
     models = json.loads(subprocess.run([program, 'list', 'models', '--json', '-'], check=True,
                                        capture_output=True, text=True).stdout)
-    names = [each['model'] for each in models]
-    check(len(names) > 20, names)
-    for name in names:
+    models.sort(key=lambda each: each['tensors'])
+    for name in [each['model'] for each in models[-5:]]:
         subprocess.run([program, 'init', '--model', name, '--cluster', 'dgx-h100', '--nodes', '4',
                         '--force', str(scenario)], check=True, capture_output=True)
         written(program, folder, 'run', str(scenario))
@@ -495,7 +494,7 @@ def the_picture_in_the_readme_is_the_programs(program, browser, folder):
 
 
 CASES = {each.__name__.replace('_', ' '): each for each in (
-    each_page_is_whole, every_model_stays_small, table_picture_and_json_agree,
+    each_page_is_whole, pages_of_large_models_stay_small, table_picture_and_json_agree,
     exposed_buckets_are_drawn_as_the_table_says, predicted_stands_above_measured,
     hatched_is_what_is_exposed, tuning_shows_bound_default_and_advice,
     varied_keys_have_their_pictures, more_keys_have_selectors, no_label_is_cut,

@@ -29,13 +29,10 @@ import importlib.util
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 
-RANKS = 2
 KEYS = ('bucket_cap', 'bucket_caps', 'last_bucket_cap', 'micro_batches', 'no_sync',
         'find_unused_parameters', 'skip_all_reduce_unused_params', 'static_graph',
         'gradient_as_bucket_view', 'batched_grad_copy', 'broadcast_buffers', 'comm_hook', 'join',
@@ -290,8 +287,7 @@ def rank_main(arguments):
         step['buckets'] = [[reduced[index] for index in bucket]
                            for bucket in (rebuilt if step['rebuilt'] else buckets)]
         step['buckets'] += [delayed] if delayed else []  # they are reduced together
-    with open(arguments.output, 'w') as file:
-        json.dump(said, file)
+    pathlib.Path(arguments.output, f'{dist.get_rank()}.json').write_text(json.dumps(said))
     uneven.close()
     dist.destroy_process_group()
     sys.stdout.flush()
@@ -300,45 +296,28 @@ def rank_main(arguments):
 
 # All of it.
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(('127.0.0.1', 0))
-        return listener.getsockname()[1]
-
-
 def collected(script, training, steps=4, timeout=300):
     """What rank 0 saw; rank 1 must have seen the same."""
-    from forks import Fork  # imports torch, for all ranks at once
+    from forks import two_ranks  # imports torch, for both at once
     unknown = sorted(set(training) - set(KEYS))
     if unknown:
         raise Failure(f'training: {unknown[0]} is not known here', 2)
     with tempfile.TemporaryDirectory() as folder:
-        place = {
-            'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': str(free_port()), 'WORLD_SIZE': str(RANKS),
-            'GLOO_SOCKET_IFNAME': 'lo', 'OMP_NUM_THREADS': '1', 'OPENBLAS_NUM_THREADS': '1',
-            'PYTHONDONTWRITEBYTECODE': '1'
-        }
-        files = [pathlib.Path(folder) / f'{rank}.json' for rank in range(RANKS)]
-        ranks = [
-            Fork([
-                os.path.abspath(__file__), '--script', script, '--training',
-                json.dumps(training), '--steps', steps, '--timeout', timeout, '--output', file,
-                '--rank'
-            ], {**place, 'RANK': str(rank)}) for rank, file in enumerate(files)
-        ]
-        deadline = time.monotonic() + timeout
         try:
-            ended = [rank.wait(max(1.0, deadline - time.monotonic())) for rank in ranks]
+            ended = two_ranks([
+                os.path.abspath(__file__), '--script', script, '--training',
+                json.dumps(training), '--steps', steps, '--timeout', timeout, '--output', folder,
+                '--rank'
+            ], timeout)
         except subprocess.TimeoutExpired:
             raise Failure(f'{script}: the ranks took longer than {timeout:g} s') from None
-        finally:
-            for rank in ranks:
-                rank.end()
         for rank, (code, out, err) in enumerate(ended):
             if code != 0:
                 lines = (out + err).strip().splitlines() or ['no word']
                 raise Failure(f'{script}: rank {rank} failed ({code}):\n' + '\n'.join(lines[-30:]))
-        results = [json.loads(file.read_text()) for file in files]
+        results = [
+            json.loads(pathlib.Path(folder, f'{rank}.json').read_text()) for rank in range(2)
+        ]
     if any(result != results[0] for result in results):
         raise Failure(f'{script}: the ranks differ')
     return results[0]

@@ -5,7 +5,7 @@ seconds less for each.
 
 PROGRAMS is a list of {"words": [script, argument...], "environment": {name: value}}. AT_ONCE of
 them (default: 1) run at a time, in this order. Printed is a list of {"code", "out", "err"}. From
-Python: Fork.
+Python: Fork, and two_ranks.
 """
 import atexit
 import contextlib
@@ -13,6 +13,7 @@ import json
 import os
 import runpy
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -84,6 +85,28 @@ class Fork:
         if self.code is None:
             os.kill(self.process, signal.SIGKILL)
             self.wait()
+
+
+def two_ranks(words, timeout):
+    """What Fork.wait says of each of two ranks of a process group over Gloo, which run the program
+    `words` with one thread each. Raises subprocess.TimeoutExpired. Neither is left running."""
+    place = {
+        'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': str(free_port()), 'WORLD_SIZE': '2',
+        'GLOO_SOCKET_IFNAME': 'lo', 'OMP_NUM_THREADS': '1', 'PYTHONDONTWRITEBYTECODE': '1'
+    }
+    ranks = [Fork(words, {**place, 'RANK': str(rank)}) for rank in range(2)]
+    deadline = time.monotonic() + timeout
+    try:
+        return [rank.wait(max(1.0, deadline - time.monotonic())) for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.end()
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(('127.0.0.1', 0))
+        return listener.getsockname()[1]
 
 
 def main():

@@ -42,21 +42,11 @@ COPY_IN = 'torch::distributed::reducer::mul_out'
 
 
 def traced(script, folder):
-    place = {**os.environ, 'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': str(collect.free_port()),
-             'WORLD_SIZE': '2', 'GLOO_SOCKET_IFNAME': 'lo'}
-    ranks = [
-        subprocess.Popen([sys.executable, '-B', HERE / 'traced.py', script, folder, str(STEPS)],
-                         env={**place, 'RANK': str(rank)}, stdout=subprocess.PIPE,
-                         stderr=subprocess.STDOUT, text=True) for rank in range(2)
-    ]
-    try:
-        for number, rank in enumerate(ranks):
-            said, _ = rank.communicate(timeout=240)
-            if rank.returncode != 0:
-                raise collect.Failure(f'rank {number} failed:\n{said[-2000:]}')
-    finally:
-        for rank in ranks:
-            rank.kill()
+    from forks import two_ranks  # imports torch, for both at once
+    ended = two_ranks([HERE / 'traced.py', script, folder, STEPS], timeout=240)
+    for number, (code, out, err) in enumerate(ended):
+        if code != 0:
+            raise collect.Failure(f'rank {number} failed:\n{(out + err)[-2000:]}')
 
 
 def steps_of(trace):
