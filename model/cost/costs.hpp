@@ -28,7 +28,7 @@ struct WorkCost {
   Duration filling{};         ///< collectives: CollectiveCost::filling
   float memory_fraction = 0;  ///< of `work`, bounded by memory bandwidth
   float launch_rate = 0;      ///< kernels: launches per second of `work`
-  Interference beside;        ///< collectives: how it and the kernels beside it slow each other
+  Interference beside{};      ///< collectives: how it and the kernels beside it slow each other
   CollectiveChoice choice{};  ///< collectives: how it runs, and what bounds it
   FilledLinks links = FilledLinks::all;
   Duration take_up{};  ///< from being enqueued to being taken up by an idle stream

@@ -32,7 +32,7 @@ enum class Fits : std::uint8_t {
 
 /// Which published steps say how far predicted ones are off (scenarios/catalogue/accuracy.csv):
 /// those under which all ranks keep all parameters, those of FSDP, or none.
-enum class KnownBy : std::uint8_t { replicated_steps, sharded_steps, nobody };
+enum class KnownBy : std::uint8_t { replicated_steps, sharded_steps, none };
 
 struct StrategyFacts {
   Strategy strategy;
@@ -63,14 +63,14 @@ inline constexpr std::array strategy_facts{
     StrategyFacts{Strategy::zero1, "zero1",
                   "each rank updates a part of the parameters, and sends it to the others: the "
                   "optimizer's state is sharded",
-                  Fits::whole_step, KnownBy::nobody, true},
+                  Fits::whole_step, KnownBy::none, true},
     StrategyFacts{Strategy::zero2, "zero2",
                   "as zero1, and each rank keeps the gradients of its part alone", Fits::whole_step,
-                  KnownBy::nobody, true, true},
+                  KnownBy::none, true, true},
     StrategyFacts{Strategy::zero3, "zero3",
                   "as zero2, and each rank keeps its part of the parameters alone; modules are "
                   "gathered when they run",
-                  Fits::whole_step, KnownBy::nobody, true, true},
+                  Fits::whole_step, KnownBy::none, true, true},
     StrategyFacts{
         Strategy::fsdp, "fsdp",
         "PyTorch 2's fully_shard: each rank keeps a part of every parameter; a unit's are "

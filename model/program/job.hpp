@@ -134,17 +134,17 @@ struct Part {
 /// What all ranks do in a step, and to what; but not how long it takes. `simulate` and a backend
 /// take the same object.
 struct Job {
-  std::vector<Stream> streams;
-  std::vector<Communicator> communicators;
-  std::vector<Buffer> buffers;
-  std::vector<Work> works;             ///< each distinct piece once
-  std::vector<ParameterGroup> groups;  ///< in the order in which they are first communicated
-  std::vector<std::string> labels;
-  std::shared_ptr<const Actions> known;  ///< of the workload, shared by all its jobs; or null
-  Actions own;
-  Passes passes;                  ///< works of one micro-batch: some prices are shares of these
-  std::vector<Program> programs;  ///< [kind of rank]
-  std::vector<std::uint16_t> program_of;  ///< [rank] its kind
+  std::vector<Stream> streams{};
+  std::vector<Communicator> communicators{};
+  std::vector<Buffer> buffers{};
+  std::vector<Work> works{};             ///< each distinct piece once
+  std::vector<ParameterGroup> groups{};  ///< in the order in which they are first communicated
+  std::vector<std::string> labels{};
+  std::shared_ptr<const Actions> known{};  ///< of the workload, shared by all its jobs; or null
+  Actions own{};
+  Passes passes{};                  ///< works of one micro-batch: some prices are shares of these
+  std::vector<Program> programs{};  ///< [kind of rank]
+  std::vector<std::uint16_t> program_of{};  ///< [rank] its kind
   /// Repeated on a thread of its own until the first rank has ended its program; its last
   /// all-reduce tells whether one has.
   std::optional<Program> beside{};

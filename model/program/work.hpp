@@ -24,15 +24,15 @@ struct Work {
   Operation awaited = Operation::all_reduce;  ///< of a wait: the collective that it is for
 
   // A kernel. Without `gemm`, `traffic` and `known_time` the device computes nothing.
-  std::optional<Gemm> gemm;
-  Bytes traffic;              ///< read from and written to device memory, together
+  std::optional<Gemm> gemm{};
+  Bytes traffic{};            ///< read from and written to device memory, together
   DType type = DType::fp32;   ///< how a GEMM multiplies
   std::int32_t launches = 1;  ///< kernels the host enqueues for it
   std::int32_t tensors = 0;   ///< that a multi-tensor kernel of an optimizer goes over
   Duration call{};            ///< of PyTorch's call besides its launches, where a launch takes 6 us
-  std::optional<Duration> known_time;  ///< from a profile
-  std::optional<ClassCost> by_class;   ///< by the law of its class, on the device it is priced for
-  Caller caller = Caller::library;     ///< who enqueues them
+  std::optional<Duration> known_time{};  ///< from a profile
+  std::optional<ClassCost> by_class{};  ///< by the law of its class, on the device it is priced for
+  Caller caller = Caller::library;      ///< who enqueues them
   /// A comm hook's, behind a collective: beside the backward pass, with the caches that one leaves.
   bool aside = false;
   bool beside_hook = false;  ///< backward: a comm hook computes aside meanwhile
@@ -44,7 +44,7 @@ struct Work {
   std::int32_t hook_calls = 0;  ///< hooks it calls
 
   // A collective, a transfer for one, or a kernel that prepares the message of one.
-  Bytes payload;  ///< each rank's input; of a transfer: the bytes copied
+  Bytes payload{};  ///< each rank's input; of a transfer: the bytes copied
   /// Ranks that take part; 0: all ranks.
   std::int32_t group = 0;
   std::int32_t stride = 1;        ///< from one of them to the next; 1: they are next to each other

@@ -44,8 +44,8 @@ TEST_CASE("a network of another kind is noted with the NICs that it keeps", "[to
 }
 
 TEST_CASE("nothing is noted of NICs that are said, or would be as many", "[tools][kept_nics]") {
-  for (const std::string& network : {"cluster.inter_node={base: ethernet-100g, nics: 1}",
-                                     "cluster.inter_node=ib-hdr", "cluster.inter_node.nics=4"})
+  for (const char* network : {"cluster.inter_node={base: ethernet-100g, nics: 1}",
+                              "cluster.inter_node=ib-hdr", "cluster.inter_node.nics=4"})
     CHECK_THAT(said_of_nics("run", {"--set", network}), !Catch::Contains("is taken with the"));
   CHECK_THAT(said_of_nics("run", {"--set", "cluster.inter_node=ethernet-100g", "--set",
                                   "cluster.inter_node.nics=1"}),

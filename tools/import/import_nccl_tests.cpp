@@ -289,8 +289,9 @@ Imported import_nccl_tests(const ImportRequest& request) {
                       Better::high, fields::thousandths);
   const int ranks = log.link.table_ranks;
   // Zero of unknown ranks: then there is no bus bandwidth either.
-  const std::optional<double> on_bus =
-      ranks > 0 ? std::optional(2.0 * (ranks - 1) / ranks) : std::nullopt;
+  const auto on_bus = [ranks](double rate) {
+    return ranks > 0 ? std::optional(2.0 * (ranks - 1) / ranks * rate) : std::nullopt;
+  };
   Table table{{size_field, bytes_of_it, time_us, algbw, busbw}};
   imported.json = {
       {"format", "ddpsim.import/1"}, {"kind", "nccl-tests"}, {"file", request.file},
@@ -299,9 +300,8 @@ Imported import_nccl_tests(const ImportRequest& request) {
   for (const auto& [size, time] : log.link.all_reduce) {
     const double rate = static_cast<double>(size.count) / in_seconds(time) / 1e9;
     Json of_size = {{"bytes", size.count}, {"time_us", in_us(time)}, {"algbw_gb_per_s", rate}};
-    if (on_bus) of_size["busbw_gb_per_s"] = *on_bus * rate;
-    table.add({size.count, size.count, in_us(time), rate,
-               on_bus ? std::optional(*on_bus * rate) : std::nullopt});
+    if (const auto bus = on_bus(rate)) of_size["busbw_gb_per_s"] = *bus;
+    table.add({size.count, size.count, in_us(time), rate, on_bus(rate)});
     imported.json["all_reduce"].push_back(std::move(of_size));
   }
   drop_if_empty(table, table.index_of(busbw));

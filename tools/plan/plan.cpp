@@ -328,7 +328,7 @@ class Chains {
         return each.batch == batch && each.verdict == Verdict::fits;
       });
     };
-    Batches left{.grow = batches_.grow, .as_read = batches_.as_read};
+    Batches left{.sizes = {}, .grow = batches_.grow, .as_read = batches_.as_read};
     for (const int batch : batches_.sizes)
       if (fits(between->more, batch) && !fits(between->less, batch)) left.sizes.push_back(batch);
     return left;

@@ -359,7 +359,7 @@ const std::optional<KnownAccuracy>& Knowledge::about(Strategy strategy) const {
       return accuracy;
     case KnownBy::sharded_steps:
       return accuracy_of_shards;
-    case KnownBy::nobody:
+    case KnownBy::none:
       return nothing;
   }
   return nothing;

@@ -21,8 +21,8 @@ std::optional<Refusal> types_refusal(const WorkloadGradients& workload, std::spa
       "training.strategy",
       fmt::format("{} is {} and {} is {}: {} is modelled where all parameters are of one "
                   "type",
-                  workload.names[at(other - kept.begin())].substr(0, 200), name_of(*other),
-                  workload.names.front().substr(0, 200), name_of(kept.front()),
+                  workload.names[static_cast<std::size_t>(other - kept.begin())].substr(0, 200),
+                  name_of(*other), workload.names.front().substr(0, 200), name_of(kept.front()),
                   name_of(training.strategy)),
       {}};
 }

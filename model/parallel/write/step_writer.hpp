@@ -111,8 +111,8 @@ class StepWriter {
   /// Source: ProcessGroupGloo.cpp AsyncAllreduceCUDAWork (rule R38).
   struct Sending {
     StepStream stream = StepStream::communication;
-    Work work;                              ///< payload: each rank's input
-    program::Collective what;               ///< without its communicator
+    Work work{};                            ///< payload: each rank's input
+    program::Collective what{};             ///< without its communicator
     program::Origin of{};                   ///< of the collective
     std::int32_t copied_for = nobody;       ///< the bucket whose the copies are
     std::int32_t input = nobody;            ///< the task that made its input

@@ -14,8 +14,8 @@ struct Setting {
   std::string written{};
 
   // clang 14 makes no aggregate in place (emplace_back).
-  Setting(std::string key, std::string value, std::string written = {})
-      : key(std::move(key)), value(std::move(value)), written(std::move(written)) {}
+  Setting(std::string of, std::string to, std::string as_written = {})
+      : key(std::move(of)), value(std::move(to)), written(std::move(as_written)) {}
 };
 
 /// As errors name it, in the words of its user; a long value cut.

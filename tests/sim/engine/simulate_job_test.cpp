@@ -35,7 +35,7 @@ class Grid {
     job.program_of.assign(static_cast<std::size_t>(rows * columns), 0);
     job.programs.emplace_back();
     job.own.deeds.push_back({program::Compute{}});
-    for (const std::int16_t communicator : {0, 1})
+    for (const auto communicator : {std::int16_t{0}, std::int16_t{1}})
       job.own.deeds.push_back({Collective{.communicator = communicator}});
   }
 
@@ -183,7 +183,7 @@ TEST_CASE("a send meets its receive, and stages wait for each other", "[sim][sim
 }
 
 TEST_CASE("a kernel waits for the all-reduce before it on its stream", "[sim][simulate]") {
-  for (const std::uint8_t lanes : {1, 2}) {
+  for (const auto lanes : {std::uint8_t{1}, std::uint8_t{2}}) {
     CAPTURE(static_cast<int>(lanes));
     Grid grid(1, 2);
     grid.add(1, 10us);
