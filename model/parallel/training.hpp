@@ -172,8 +172,8 @@ struct UnitSettings {
   std::optional<Reshard> reshard_after_forward;  ///< none: as all units
   bool unshard_in_backward = true;               ///< set_unshard_in_backward
   /// set_modules_to_forward_prefetch, set_modules_to_backward_prefetch: units, as indices into
-  /// FsdpSettings::units. Empty: as the depths say.
-  std::vector<std::int32_t> forward_prefetch, backward_prefetch;
+  /// FsdpSettings::units. None: as the depths say.
+  std::optional<std::vector<std::int32_t>> forward_prefetch, backward_prefetch;
 
   friend bool operator==(const UnitSettings&, const UnitSettings&) = default;
 };

@@ -37,8 +37,12 @@ std::string list_of(const std::string& block) {
 class Blocks {
  public:
   explicit Blocks(const Workload& workload) {
-    std::vector<std::string> names;
-    for (const Parameter& parameter : workload.parameters) names.push_back(parameter.name);
+    const std::vector<std::string> names = names_for_units(workload);
+    const std::size_t trained = workload.parameters.size();
+    const auto layer_of = [&](std::size_t each) {
+      return each < trained ? workload.parameters[each].layer
+                            : workload.frozen_parameters[each - trained].layer;
+    };
     for (std::vector<std::int32_t>& block : block_units(names)) {
       const std::string list = list_of(block_of(names[at(block.front())]));
       if (lists_.empty() || lists_.back().first != list) lists_.push_back({list, {}});
@@ -50,12 +54,13 @@ class Blocks {
       for (const auto& block : blocks)
         for (const std::int32_t each : block) {
           taken.insert(each);
-          last = std::max(last, workload.parameters[at(each)].layer);
+          last = std::max(last, layer_of(at(each)));
         }
     for (std::size_t i = 0; i < names.size(); ++i)
       if (const auto each = static_cast<std::int32_t>(i);
-          last >= 0 && !taken.contains(each) && !workload.parameters[i].unused &&
-          workload.parameters[i].layer > last && names[i].find('.') != std::string::npos)
+          last >= 0 && !taken.contains(each) && layer_of(i) > last &&
+          (i >= trained || !workload.parameters[i].unused) &&
+          names[i].find('.') != std::string::npos)
         head_.push_back(each);
   }
 

@@ -261,11 +261,13 @@ std::string plan_answer(const Question& question, const PlanWords& words, const 
   Json found =
       answer(json_of(plan_record(plan)), json_of(plan_table(plan)), plan_page(plan, most), notes);
   found["units"] = unit_modules(plan.scenario.workload, plan.scenario.training);
-  found["wrapping"] = Json::array();
-  for (const PlanCandidate& each : plan.candidates)
+  found["wrapping"] = found["code"] = Json::array();
+  for (const PlanCandidate& each : plan.candidates) {
     found["wrapping"].push_back(
         each.code.empty() ? Json()
                           : wrapping_of(each.sharding, plan.sizes[each.size].ranks, each.code));
+    found["code"].push_back(each.code.empty() ? each.options : each.code);
+  }
   return one_line(found);
 }
 

@@ -54,7 +54,8 @@ std::string tune_answer(const Question& question, const TuneRequest& request, co
 /// With "units", the names of the modules of each call of fully_shard but the root's, and
 /// "wrapping", of each candidate of the record that is one of fsdp and was simulated: "code", the
 /// Python for the model, and fully_shard's settings ("reshard_after_forward", "offloads",
-/// "mp_policy", "replicate" and "shard", ranks); of the others null.
+/// "mp_policy", "replicate" and "shard", ranks); of the others null. "code": of each candidate that
+/// Python, or what a ZeRO's project takes, or "".
 std::string plan_answer(const Question& question, const PlanWords& words, const Tell& tell);
 /// `calibrate_on`: as the flag takes it; "": as each file says.
 std::string score_answer(const std::vector<std::string>& files, const std::vector<Setting>& set,

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
+# {(replicas, ranks of each): (process group of all ranks, mesh)}: each mesh has communicators.
+_meshes: dict[tuple[int, int], tuple[Any, Any]] = {}
 _TYPES = {'bf16': 'bfloat16', 'fp16': 'float16', 'fp32': 'float32'}
 
 
@@ -39,7 +41,8 @@ def _offload_policy() -> Any:
 
 
 def _mesh(replicate: int, shard: int) -> Any:
-    """Making a mesh is a collective of all ranks: each of them asks for it."""
+    """Making a mesh is a collective of all ranks: each of them asks for it. It is made once in a
+    job."""
     shape = {'replicate': replicate, 'shard': shard}
     try:
         import torch
@@ -49,5 +52,9 @@ def _mesh(replicate: int, shard: int) -> Any:
         return shape
     if not dist.is_available() or not dist.is_initialized():
         return shape
-    device = 'cuda' if torch.cuda.is_available() else 'cpu'
-    return init_device_mesh(device, tuple(shape.values()), mesh_dim_names=tuple(shape))
+    world, mesh = _meshes.get((replicate, shard), (None, None))
+    if world is not dist.group.WORLD:
+        device = 'cuda' if torch.cuda.is_available() else 'cpu'
+        mesh = init_device_mesh(device, tuple(shape.values()), mesh_dim_names=tuple(shape))
+        _meshes[replicate, shard] = dist.group.WORLD, mesh
+    return mesh

@@ -239,7 +239,8 @@ class PlannedStep:
     set: dict[str, str]
     """The keys that the plan chose: `ddpsim.run(scenario, set={**step.set, 'compare': [...]})`."""
     code: str = field(repr=False)
-    """The Python that wraps a model for strategy fsdp; '' for other strategies."""
+    """The Python that wraps a model for strategy fsdp; of a ZeRO what `ddpsim plan` prints for
+    DeepSpeed, Megatron-LM or PyTorch; '' for other strategies."""
     record: Record = field(repr=False, compare=False)
     _wrapping: Record | None = field(repr=False, compare=False)
 
@@ -247,8 +248,8 @@ class PlannedStep:
     def fully_shard_kwargs(self) -> dict[str, Any]:
         """Keyword arguments for every call of torch.distributed.fsdp.fully_shard. `mp_policy` is a
         MixedPrecisionPolicy, and without torch a dict of its types; `mesh`, of replicas, is a
-        DeviceMesh where this process is in a process group, and else a dict of its dimensions.
-        Raises ValueError for another strategy than fsdp."""
+        DeviceMesh where this process is in a process group, the same at each call, and else a
+        dict of its dimensions. Raises ValueError for another strategy than fsdp."""
         if self._wrapping is None:
             raise ValueError(f'the strategy is {self.strategy}: fully_shard is of fsdp')
         return _sharding.keywords(self._wrapping)
@@ -396,18 +397,17 @@ def plan(answer: Record) -> Plan:
                 best_partition=tuple(tuple(names) for names in record['best_partition']))
 
 
-def planned_step(record: Record, wrapping: Record | None) -> PlannedStep:
+def planned_step(record: Record, wrapping: Record | None, code: str) -> PlannedStep:
     names = ('strategy', 'ranks', 'nodes', 'batch', 'step_ms', 'tokens_per_second',
              'samples_per_second', 'peak_memory_bytes', 'set')
     figures: dict[str, Any] = {name: record.get(name) for name in names}
-    return PlannedStep(**figures, code='' if wrapping is None else wrapping['code'],
-                       record=record, _wrapping=wrapping)
+    return PlannedStep(**figures, code=code, record=record, _wrapping=wrapping)
 
 
 def training_plan(answer: Record) -> TrainingPlan:
     record = answer['record']
-    steps = tuple(planned_step(*each) for each in zip(record['candidates'], answer['wrapping'])
-                  if each[0]['place'] is not None)
+    rows = zip(record['candidates'], answer['wrapping'], answer['code'])
+    steps = tuple(planned_step(*row) for row in rows if row[0]['place'] is not None)
     return TrainingPlan(**common(answer), scenario=record['scenario'], steps=steps,
                         units=tuple(tuple(names) for names in answer['units']))
 

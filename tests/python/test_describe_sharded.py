@@ -6,11 +6,13 @@ import pytest
 from describe_models import torch, value_of
 
 pytest.importorskip('torch', minversion='2.13')
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard  # noqa: E402
+from torch.distributed.fsdp import (  # noqa: E402
+    CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard)
 
 from fully_shard_record import ranks, recorded_step  # noqa: E402
 from test_fully_shard import made, on_mesh, sent_by_ddpsim  # noqa: E402
 
+import ddpsim  # noqa: E402
 from ddpsim.describe import describe  # noqa: E402
 
 MIXED = {'param_dtype': torch.bfloat16, 'reduce_dtype': torch.float32}
@@ -94,10 +96,31 @@ def test_one_unit_and_units_that_differ_are_told():
         assert workload.training == {'strategy': 'fsdp'}
         assert any('as one unit' in note for note in workload.notes)
     model, batch, loss = made('mlp')
-    with ranks(2):
-        for number, layer in enumerate(model):
-            fully_shard(layer, reshard_after_forward=number > 0)
-        fully_shard(model)
+    with ranks(4):
+        layers = list(model)[:-1]
+        for number, layer in enumerate(layers):
+            fully_shard(layer, reshard_after_forward=True if number else 2)
+        fully_shard(model, reshard_after_forward=False)
+        layers[0].set_modules_to_forward_prefetch(layers[1:])
         workload = describe(model, batch, loss)
-        assert workload.training['reshard_after_forward'] is True
-        assert any('units differ in reshard_after_forward' in note for note in workload.notes)
+    assert workload.training['reshard_after_forward'] is True
+    named = [name for name, layer in model.named_children() if list(layer.parameters())]
+    assert workload.training['units'] == [
+        {'modules': '0', 'reshard_after_forward': 2}, *named[1:-1]]
+    assert any('the root unit differs' in note for note in workload.notes)
+    assert any('explicit prefetches are not written' in note for note in workload.notes)
+    ddpsim.run({'workload': {'model': workload}, 'cluster': {
+        'device': 'h100-sxm', 'ranks_per_node': 4, 'intra_node': 'nvlink4'},
+        'training': workload.training, 'compare': ['fsdp']})
+
+
+def test_offload_and_a_group_of_its_own_are_told():
+    model, batch, loss = made('mlp')
+    with ranks(2):
+        for layer in model:
+            fully_shard(layer, offload_policy=CPUOffloadPolicy(pin_memory=False))
+        fully_shard(model, offload_policy=CPUOffloadPolicy(pin_memory=False))
+        model.set_separate_reduce_scatter_group()
+        workload = describe(model, batch, loss)
+    assert workload.training['separate_reduce_scatter_group'] is True
+    assert any('CPUOffloadPolicy is not written' in note for note in workload.notes)

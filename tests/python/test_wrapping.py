@@ -106,6 +106,7 @@ def test_the_keyword_arguments_of_a_plan_send_what_is_planned(scenario, tmp_path
         with ranks(4):
             keywords = step.fully_shard_kwargs
             if 'mesh' in keywords:
+                assert keywords['mesh'] is step.fully_shard_kwargs['mesh']
                 assert keywords['mesh'] == on_mesh(2, 2)
             assert isinstance(keywords.get('mp_policy', MixedPrecisionPolicy()),
                               MixedPrecisionPolicy)

@@ -388,7 +388,8 @@ TEST_CASE("a plan tries those of ZeRO that the scenario compares", "[tools][plan
   for (const char* way : {"zero1", "zero2", "zero2, bf16", "zero3", "zero3, bf16"})
     CHECK_THAT(text, Catch::Contains("\n" + std::string(way) + " "));
   CHECK_THAT(text, Catch::Contains("DeepSpeed's configuration:") &&
-                       Catch::Contains("\"zero_optimization\": {\n  \"stage\": ") &&
+                       Catch::Contains("\"bf16\": {\"enabled\": true},\n\"zero_optimization\": "
+                                       "{\n  \"stage\": ") &&
                        !Catch::Contains("fully_shard("));
 }
 

@@ -6,23 +6,28 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include "model/base/index.hpp"
+#include "model/parallel/policy/fsdp_units.hpp"
 #include "scenarios/reader/scenario/scenario_reader.hpp"
 #include "scenarios/reader/text/memory_file.hpp"
 #include "sim/predict/predict.hpp"
 #include "tests/tools/answers.hpp"
+#include "tools/report/reports/sharding_words.hpp"
+#include "tools/study/wrapping.hpp"
 
 namespace ddpsim {
 namespace {
 
 /// A GPT-2 of that many blocks.
-Scenario sharded_gpt(int blocks, const std::string& cluster, const std::string& training) {
+Scenario sharded_gpt(int blocks, const std::string& cluster, const std::string& training,
+                     const std::string& frozen = "[]") {
   const std::string path = "/memory/sharded.yaml";
   const MemoryFile file(
       path,
       fmt::format("workload: {{model: {{base: gpt2, layers: {}, d_model: 256, d_ff: 1024, heads: "
                   "4, vocabulary: 4096}}, batch: 4, sequence: 256, compute: bf16, optimizer: "
-                  "adamw-fused}}\ncluster: {}\ntraining: {{strategy: fsdp{}}}\n",
-                  blocks, cluster, training));
+                  "adamw-fused, frozen: {}}}\ncluster: {}\ntraining: {{strategy: fsdp{}}}\n",
+                  blocks, frozen, cluster, training));
   return read_scenario(path, {});
 }
 
@@ -131,6 +136,42 @@ TEST_CASE("the scenario's units are tried with and without settings of their own
   CHECK(std::ranges::any_of(tuning.tried, [&](const Sharding& each) {
     return each.training.units == scenario.training.units && each.training.unit_settings.empty();
   }));
+}
+
+TEST_CASE("what tune says to paste takes the place of what the scenario has of units",
+          "[tools][shards]") {
+  const auto [units, said] = GENERATE(table<std::string, bool>(
+      {{"[\"transformer.h.*\"]", false},
+       {"[{modules: \"transformer.h.*\", reshard_after_forward: 4}]", true},
+       {"[\"transformer.h.*.attn\", \"transformer.h.*.mlp\"]", true}}));
+  CAPTURE(units);
+  const Scenario scenario = sharded_gpt(6, sharded_over_two, ", units: " + units);
+  Sharding blocks;
+  blocks.training = sharded_gpt(6, sharded_over_two, "").training;
+  const std::string keys = sharding_keys(scenario, blocks);
+  CHECK((keys.find("units: [\"transformer.h.*\"]") != std::string::npos) == said);
+}
+
+TEST_CASE("frozen parameters are wrapped and tuned with the others of their unit",
+          "[tools][shards]") {
+  Scenario scenario = sharded_gpt(6, sharded_over_two, "", "[transformer.h.0.*, \"*.mlp.*\"]");
+  REQUIRE(scenario.workload.frozen_parameters.size() > 20);
+  CHECK_THAT(fully_shard_code(scenario),
+             Catch::Contains("for names in [[f\"transformer.h.{i}\"] for i in range(6)]:"));
+  const std::vector<std::string> names = names_for_units(scenario.workload);
+  std::set<std::size_t> sizes;
+  for (const Sharding& each : tune_shards(scenario, model_of(scenario)).tried) {
+    std::set<std::int32_t> in_blocks;
+    for (const auto& unit : each.training.units)
+      for (const std::int32_t member : unit)
+        if (names[at(member)].starts_with("transformer.h.")) in_blocks.insert(member);
+    if (!each.training.units.empty()) CHECK(in_blocks.size() == 6 * 12);
+    scenario.training = each.training;
+    const std::string code = fully_shard_code(scenario);
+    CHECK_THAT(code, !Catch::Contains("do not tell"));
+    sizes.insert(each.training.units.size());
+  }
+  CHECK(sizes.size() > 3);
 }
 
 TEST_CASE("tune tries explicit prefetches with the best of what else there is", "[tools][shards]") {

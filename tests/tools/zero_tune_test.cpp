@@ -124,6 +124,8 @@ TEST_CASE("tune of a ZeRO prints what to paste, and run predicts that step", "[t
       {"{strategy: zero2}", "DeepSpeed's configuration:"},
       {"{strategy: zero3, zero3: {overlap_comm: false}}", "DeepSpeed's configuration:"},
       {"{strategy: zero1, zero1: {variant: megatron}}", "--use-distributed-optimizer --overlap-"},
+      {"{strategy: zero1, zero1: {variant: megatron}, mp_policy: {param_dtype: bf16}}",
+       "--use-distributed-optimizer --bf16 --grad-reduce-in-bf16 --overlap-"},
   }));
   CAPTURE(training);
   const std::string file = zero_file(scratch, training);

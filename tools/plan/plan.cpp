@@ -1,6 +1,7 @@
 #include "tools/plan/plan.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -24,6 +25,7 @@
 #include "tools/report/reports/band_report.hpp"
 #include "tools/report/reports/cluster_notes.hpp"
 #include "tools/report/reports/cluster_report.hpp"
+#include "tools/report/reports/memory_record.hpp"
 #include "tools/report/reports/said_notes.hpp"
 #include "tools/report/reports/throughput_report.hpp"
 #include "tools/study/carried_fit.hpp"
@@ -174,6 +176,7 @@ class Tried {
   void take(const StepMemory& memory) {
     const Bytes device = scenario_.cluster.device.memory;
     candidate_.peak = memory.peak;
+    candidate_.reserves_too_much = reserves_too_much(scenario_, memory);
     found_.add(fields::peak_memory_bytes, memory.peak.count);
     if (device > Bytes{})
       found_.add(fields::peak_of_device,
@@ -390,12 +393,26 @@ std::vector<std::string> notes_on_fits(const TrainingPlan& plan) {
   return of_candidates.lines(plan.simulated());
 }
 
+/// Of steps that fit, but not with what PyTorch's allocator keeps around them; "": there is none.
+std::string note_on_pools(const TrainingPlan& plan) {
+  const auto end = plan.candidates.begin() + static_cast<std::ptrdiff_t>(plan.simulated());
+  const auto is_so = std::mem_fn(&PlanCandidate::reserves_too_much);
+  const auto first = std::find_if(plan.candidates.begin(), end, is_so);
+  if (first == end) return "";
+  return fmt::format(
+      "{} of {} steps fit, the first of them in place {}, but PyTorch's allocator would reserve "
+      "more than {} has: {}; `ddpsim run` says how much",
+      std::count_if(first, end, is_so), plan.simulated(), first - plan.candidates.begin() + 1,
+      shown_name(plan.scenario.cluster.device.name, "device"), full_pools);
+}
+
 std::vector<std::string> notes_on(const PlanRequest& request, const TrainingPlan& plan) {
   std::vector<std::string> notes;
   add_each_once(notes, file_notes(request.file, request.set));
   add_each_once(notes, lost_accuracy_notes());
   add_each_once(notes, notes_at_sizes(request, plan));
   add_each_once(notes, notes_on_fits(plan));
+  if (std::string note = note_on_pools(plan); !note.empty()) notes.push_back(std::move(note));
   if (std::ranges::any_of(plan.candidates, [](const PlanCandidate& each) {
         return each.verdict == Verdict::unknown;
       }))

@@ -65,7 +65,8 @@ struct PlanCandidate {
   int batch = 0;                  ///< samples of a micro-batch of one rank; 0: not known
   std::vector<Setting> settings;  ///< of its size, way and batch
   Verdict verdict = Verdict::refused;
-  Bytes peak{};     ///< of a rank's memory; zero: refused
+  Bytes peak{};                    ///< of a rank's memory; zero: refused
+  bool reserves_too_much = false;  ///< it fits, but the pools of PyTorch's allocator would not
   double rate = 0;  ///< tokens a second of all ranks (samples, or micro-batches); 0: not simulated
   double device_seconds = 0;  ///< of all devices, for one of these
   Record figures{};           ///< columns of candidate_columns()

@@ -77,10 +77,14 @@ std::vector<PlannedWay> sharded_ways(const PlanRequest& request, const Scenario&
   }
   const std::string key = "training.reshard_after_forward";
   if (is_said(request.set, key)) return ways;
+  const std::optional<Reshard>& own = base.training.reshard_after_forward;
   std::vector<PlannedWay> all;
   for (const PlannedWay& each : ways) {
     all.push_back(with(each, "", Setting{key, "auto"}));
     all.push_back(with(each, no_reshard, Setting{key, "false"}));
+    if (own && own->frees)
+      all.push_back(with(each, fmt::format(", reshard {}", reshard_text(own)),
+                         Setting{key, reshard_text(own)}));
   }
   return all;
 }

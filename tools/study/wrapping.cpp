@@ -18,12 +18,6 @@ namespace {
 
 using Members = std::vector<std::int32_t>;  ///< parameters
 
-std::vector<std::string> names_of_parameters(const Workload& workload) {
-  std::vector<std::string> names;
-  for (const Parameter& parameter : workload.parameters) names.push_back(parameter.name);
-  return names;
-}
-
 bool is_digit(char each) {
   return each >= '0' && each <= '9';
 }
@@ -343,7 +337,7 @@ std::string left_to_say(const Training& training) {
 }  // namespace
 
 std::vector<UnitModules> unit_modules(const Workload& workload, const Training& training) {
-  const std::vector<std::string> names = names_of_parameters(workload);
+  const std::vector<std::string> names = names_for_units(workload);
   const std::vector<Members> units = training.units.empty() ? block_units(names) : training.units;
   Modules modules(names);
   std::vector<UnitModules> found;
@@ -355,12 +349,15 @@ std::vector<UnitModules> unit_modules(const Workload& workload, const Training& 
   return found;
 }
 
+bool are_blocks(const Workload& workload, const Training& training) {
+  return training.unit_settings.empty() &&
+         (training.units.empty() || training.units == block_units(names_for_units(workload)));
+}
+
 std::string units_text(const Workload& workload, const Training& training) {
-  if (training.units.empty() || training.units == block_units(names_of_parameters(workload)))
-    return "";
   const std::vector<UnitModules> units = unit_modules(workload, training);
   std::set<std::string> blocks;
-  for (const Parameter& parameter : workload.parameters) blocks.insert(block_of(parameter.name));
+  for (const std::string& name : names_for_units(workload)) blocks.insert(block_of(name));
   std::vector<std::string> texts;
   for (std::size_t u = 0; u < units.size();) {
     const Run run = run_from(units, u);

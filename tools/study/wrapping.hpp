@@ -15,8 +15,11 @@ using UnitModules = std::vector<std::string>;
 /// Empty where a unit's parameters are not those of modules by their names.
 std::vector<UnitModules> unit_modules(const Workload& workload, const Training& training);
 
-/// The units as `training.units` lists them: `["layers.*", "norm+head"]`. Empty: they are the
-/// blocks, which need not be said, or are not modules by their names.
+/// Are the units the blocks, without settings of their own, as where nothing is said of them?
+bool are_blocks(const Workload& workload, const Training& training);
+
+/// The units as `training.units` lists them, less what it says of single ones: `["layers.*",
+/// "norm+head"]`. Empty: there are none, or they are not modules by their names.
 std::string units_text(const Workload& workload, const Training& training);
 
 /// The Python that wraps a user's `model` as the scenario's training under fsdp says: checkpoints

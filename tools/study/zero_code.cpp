@@ -26,12 +26,22 @@ std::string deepspeed_code(const Training& training) {
     add("stage3_max_live_parameters", its.max_live_parameters);
     add("stage3_max_reuse_distance", its.max_reuse_distance);
   }
-  return fmt::format("DeepSpeed's configuration:\n\n\"zero_optimization\": {{\n  {}\n}}\n",
-                     fmt::join(entries, ",\n  "));
+  std::string precision;
+  if (const auto type = training.mp_policy.param_dtype)
+    precision = fmt::format("\"{}\": {{\"enabled\": true}},\n", name_of(*type));
+  return fmt::format("DeepSpeed's configuration:\n\n{}\"zero_optimization\": {{\n  {}\n}}\n",
+                     precision, fmt::join(entries, ",\n  "));
 }
 
-std::string megatron_code(const ZeroSettings& its) {
+/// Source of --grad-reduce-in-bf16: Megatron-LM's megatron/training/arguments.py, by which --bf16
+/// alone keeps and reduces gradients in fp32.
+std::string megatron_code(const Training& training) {
+  const ZeroSettings& its = *training.zero();
   std::vector<std::string> arguments{"--use-distributed-optimizer"};
+  if (const auto type = training.mp_policy.param_dtype)
+    arguments.push_back(fmt::format("--{}", name_of(*type)));
+  if (training.mp_policy.param_dtype == DType::bf16)
+    arguments.emplace_back("--grad-reduce-in-bf16");
   if (its.overlap_grad_reduce) arguments.emplace_back("--overlap-grad-reduce");
   if (its.overlap_param_gather) arguments.emplace_back("--overlap-param-gather");
   if (its.overlap_grad_reduce && its.ddp_bucket_size)
@@ -93,7 +103,7 @@ std::string zero_code(const Training& training) {
     case ZeroVariant::deepspeed:
       return deepspeed_code(training);
     case ZeroVariant::megatron:
-      return megatron_code(its);
+      return megatron_code(training);
   }
   return "";
 }

@@ -45,13 +45,13 @@ void give_prefetches(const StepBuilder& step, const std::vector<std::int32_t>& n
   for (std::int32_t u = begin; u < end; ++u) {
     ShardedUnit& unit = units[at(u)];
     const UnitSettings& own = settings_of(step, unit);
-    unit.forward_prefetch = numbers(own.forward_prefetch);
-    unit.backward_prefetch = numbers(own.backward_prefetch);
-    if (unit.forward_prefetch.empty())
+    if (own.forward_prefetch) unit.forward_prefetch = numbers(*own.forward_prefetch);
+    if (own.backward_prefetch) unit.backward_prefetch = numbers(*own.backward_prefetch);
+    if (!own.forward_prefetch)
       for (std::int32_t each = u + 1; each < end && each <= u + step.training.forward_prefetch;
            ++each)
         unit.forward_prefetch.push_back(each);
-    if (unit.backward_prefetch.empty())
+    if (!own.backward_prefetch)
       for (std::int32_t each = u - 1; each >= begin && each >= u - step.training.backward_prefetch;
            --each)
         unit.backward_prefetch.push_back(each);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 namespace ddpsim {
 
@@ -18,6 +19,13 @@ std::string block_of(const std::string& name) {
   return "";
 }
 
+std::vector<std::string> names_for_units(const Workload& workload) {
+  std::vector<std::string> names;
+  for (const Parameter& each : workload.parameters) names.push_back(each.name);
+  for (const FrozenParameter& each : workload.frozen_parameters) names.push_back(each.name);
+  return names;
+}
+
 std::vector<std::vector<std::int32_t>> block_units(std::span<const std::string> names) {
   std::vector<std::vector<std::int32_t>> units;
   std::map<std::string, std::size_t> numbers;
@@ -28,6 +36,16 @@ std::vector<std::vector<std::int32_t>> block_units(std::span<const std::string> 
     if (is_new) units.emplace_back();
     units[found->second].push_back(static_cast<std::int32_t>(i));
   }
+  // "layers.9" before "layers.10", whichever of them has parameters that are trained.
+  std::map<std::string, std::size_t> lists;
+  const auto place = [&](const std::vector<std::int32_t>& unit) {
+    const std::string block = block_of(names[static_cast<std::size_t>(unit.front())]);
+    const std::size_t number = block.rfind('.') + 1;  // npos + 1 is 0
+    const std::size_t list = lists.try_emplace(block.substr(0, number), lists.size()).first->second;
+    return std::tuple(list, block.size(), block);
+  };
+  for (const auto& unit : units) place(unit);
+  std::ranges::sort(units, {}, place);
   return units;
 }
 

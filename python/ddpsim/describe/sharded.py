@@ -89,21 +89,29 @@ def training_of(model):
     # The inner ones took their parameters first.
     calls = [(sorted(names[module] for module in _modules_of(state)), state) for state in states]
     calls.sort(key=lambda call: -max(name.count('.') for name in call[0]))
-    units = [modules for modules, state in calls if modules != [''] and _groups_of(state)]
+    units = [(modules, state) for modules, state in calls if modules != [''] and _groups_of(state)]
     training: dict = {'strategy': 'fsdp'}
+    most = Counter(_reshards(state) for _, state in calls if _groups_of(state)).most_common(1)
+    most = most[0][0] if most else 'auto'
     if not units:
         notes.append('fully_shard wraps the model as one unit: a scenario has units of modules, '
                      'and takes the blocks where none are said')
     else:
-        training['units'] = _patterns(units, {
+        training['units'] = _patterns([(modules, _own_settings(state, most))
+                                       for modules, state in units], {
             name for module, name in names.items()
             if name and next(module.parameters(), None) is not None})
-    reshard = Counter(_reshards(state) for _, state in calls)
-    if len(reshard) > 1:
-        notes.append('units differ in reshard_after_forward, and a scenario has one for all: that '
-                     'of most is written')
-    if (most := reshard.most_common(1)[0][0]) != 'auto':
+    if most != 'auto':
         training['reshard_after_forward'] = most
+    if any(modules == [''] and _groups_of(state) and _own_settings(state, most)
+           for modules, state in calls):
+        notes.append('the root unit differs from most in reshard_after_forward or '
+                     'unshard_in_backward, and a scenario has no settings of it alone: those of '
+                     'most are written')
+    if any(getattr(state, f'_states_to_{way}_prefetch', ()) for way in ('forward', 'backward')
+           for _, state in calls):
+        notes.append('explicit prefetches are not written: a scenario has them as forward_prefetch '
+                     'and backward_prefetch, of all units or of single ones')
     group = next((group for _, state in calls for group in _groups_of(state)), None)
     if group is None:
         raise DescribeError('fully_shard wraps a model without parameters')
@@ -115,7 +123,22 @@ def training_of(model):
         training['mp_policy'] = policy
     if (held := getattr(group, 'reduce_scatter_max_input_buffers', 1)) > 1:
         training['reduce_scatter_max_input_buffers'] = held
+    if getattr(group.mesh_info, 'reduce_scatter_process_group', None) is not None:
+        training['separate_reduce_scatter_group'] = True
+    if type(group.offload_policy).__name__ == 'CPUOffloadPolicy':
+        notes.append('CPUOffloadPolicy is not written: training.offload_policy of a scenario asks '
+                     'how fast the copies are and how long the update takes')
     return training, notes
+
+
+def _own_settings(state, most):
+    """What a scenario's entry for the unit says besides its modules, where most reshard so."""
+    own = {}
+    if (reshard := _reshards(state)) != most:
+        own['reshard_after_forward'] = reshard
+    if not all(getattr(group, 'unshard_in_backward', True) for group in _groups_of(state)):
+        own['unshard_in_backward'] = False
+    return own
 
 
 def _modules_of(state):
@@ -124,24 +147,32 @@ def _modules_of(state):
 
 
 def _reshards(state):
-    """'auto', or what it was called with; a number of ranks is told as true."""
+    """'auto', or what it was called with: true, false or a number of ranks."""
     if getattr(state, '_auto_reshard_after_forward', False):
         return 'auto'
-    return any(group.post_forward_mesh_info is not None for group in _groups_of(state))
+    for group in _groups_of(state):
+        if (among := group.post_forward_mesh_info) is not None:
+            number = among.shard_mesh_size
+            return number if number != group.mesh_info.shard_mesh_size else True
+    return False
 
 
 def _patterns(units, names):
-    """The units as a scenario lists them: one pattern for modules that are all there are of it."""
+    """The units, each with its settings, as a scenario lists them: one pattern for modules that are
+    all there are of it."""
     patterns = []
-    for modules in units:
+
+    def add(pattern, own):
+        entry = {'modules': pattern, **own} if own else pattern
+        if entry not in patterns:
+            patterns.append(entry)
+    for modules, own in units:
         if len(modules) > 1:
-            patterns.append('+'.join(modules))
+            add('+'.join(modules), own)
             continue
         pattern = re.sub(r'(?<![^.])\d+(?![^.])', '*', modules[0])
         fitting = re.compile(re.escape(pattern).replace(r'\*', '[^.]*') + r'\Z')
         matched = {name for name in names if fitting.match(name)}
-        whole = matched <= {each[0] for each in units if len(each) == 1}
-        found = pattern if whole else modules[0]
-        if found not in patterns:
-            patterns.append(found)
+        whole = matched <= {each[0] for each, its in units if len(each) == 1 and its == own}
+        add(pattern if whole else modules[0], own)
     return patterns

@@ -38,12 +38,12 @@ struct UnitDraft {
   std::string modules;
   std::optional<Reshard> reshard_after_forward;
   bool unshard_in_backward = true;
-  std::vector<Yaml> forward_prefetch, backward_prefetch;
+  std::optional<std::vector<Yaml>> forward_prefetch, backward_prefetch;
 };
 
 const Map<UnitDraft>& unit_map() {
   static const auto map = [] {
-    const auto listed = [](std::vector<Yaml> UnitDraft::*list) {
+    const auto listed = [](std::optional<std::vector<Yaml>> UnitDraft::*list) {
       return [list](UnitDraft& draft, const Yaml& given) {
         draft.*list = given.list("a list of modules that are units");
       };
@@ -81,9 +81,7 @@ const Map<UnitDraft>& unit_map() {
 class Units {
  public:
   explicit Units(const Workload& workload) : workload_(workload) {
-    std::vector<std::string> names;
-    for (const Parameter& each : workload.parameters) names.push_back(each.name);
-    for (const FrozenParameter& each : workload.frozen_parameters) names.push_back(each.name);
+    const std::vector<std::string> names = names_for_units(workload);
     taken_.resize(names.size(), false);
     for (std::size_t i = 0; i < names.size(); ++i) {
       std::vector<std::string> parts = parts_of(names[i], '.');
@@ -161,9 +159,11 @@ class Units {
   }
 
   /// The units of modules that a list of prefetches names, in its order.
-  std::vector<std::int32_t> named_units(const std::vector<Yaml>& items) const {
+  std::optional<std::vector<std::int32_t>> named_units(
+      const std::optional<std::vector<Yaml>>& items) const {
+    if (!items) return std::nullopt;
     std::vector<std::int32_t> found;
-    for (const Yaml& item : items) {
+    for (const Yaml& item : *items) {
       const std::string name = parts_of(item.text("a module's name"), '+').front();
       const std::vector<const Module*> modules = named(item, name);
       const std::size_t before = found.size();

@@ -78,6 +78,8 @@ TEST_CASE("blocks are what names share up to their first number", "[model][fsdp]
   CHECK(block_of("").empty());
   const std::vector<std::string> names{"embed.weight", "h.0.a", "h.1.a", "h.0.b", "norm.weight"};
   CHECK(block_units(names) == std::vector<std::vector<std::int32_t>>{{1, 3}, {2}});
+  const std::vector<std::string> frozen_last{"h.2.a", "h.10.a", "g.1.a", "h.2.b", "h.0.b"};
+  CHECK(block_units(frozen_last) == std::vector<std::vector<std::int32_t>>{{4}, {0, 3}, {1}, {2}});
 }
 
 TEST_CASE("in a sharded step all that is read was written, and lives", "[model][fsdp]") {
@@ -192,8 +194,11 @@ TEST_CASE("whatever units say, and with frozen parameters, all that is read was 
       if (draw.one_in(2)) own.reshard_after_forward = draw.one_in(2);
       if (draw.one_in(3) && ranks % 2 == 0) own.reshard_after_forward = Reshard::among(2);
       own.unshard_in_backward = !draw.one_in(5);
-      while (draw.one_in(3)) own.forward_prefetch.push_back(draw.between(0, units - 1));
-      while (draw.one_in(3)) own.backward_prefetch.push_back(draw.between(0, units - 1));
+      for (auto* list : {&own.forward_prefetch, &own.backward_prefetch}) {
+        if (!draw.one_in(3)) continue;
+        list->emplace();
+        while (draw.one_in(2)) (*list)->push_back(draw.between(0, units - 1));
+      }
     }
     if (!works.device.synchronous && draw.one_in(4))
       training.offload_policy = CpuOffload{gigabytes_per_second(20), std::chrono::milliseconds{1}};
@@ -315,8 +320,8 @@ TEST_CASE("units are resharded and prefetched each as it says", "[model][fsdp]")
   training.backward_prefetch = 0;
   training.unit_settings.resize(4);
   training.unit_settings[1].reshard_after_forward = false;
-  training.unit_settings[3].backward_prefetch = {0};
-  training.unit_settings[0].forward_prefetch = {2, 3};
+  training.unit_settings[3].backward_prefetch = std::vector<std::int32_t>{0};
+  training.unit_settings[0].forward_prefetch = std::vector<std::int32_t>{2, 3};
   CHECK(issued() == " g0 g2 g3 F0 g1 F1 F2 F3 g3 g0 B3 g2 B2 B1 B0");
 }
 

@@ -82,6 +82,11 @@ TEST_CASE("a unit may have settings of its own", "[scenarios][units]") {
   CHECK(settings("[{modules: embed, unshard_in_backward: false, forward_prefetch: [\"h.*\"]},"
                  " \"h.*\"]")[0]
             .forward_prefetch == std::vector<std::int32_t>{1, 2});
+  // An empty list is none, whatever depth all units have.
+  const auto none = settings("[{modules: embed, forward_prefetch: []}, \"h.*\"]");
+  REQUIRE(none.size() == 3);
+  CHECK(none[0].forward_prefetch == std::vector<std::int32_t>{});
+  CHECK(!none[1].forward_prefetch);
   const auto holds = [](const char* text) { return Catch::Matchers::Contains(text); };
   CHECK_THAT(blocks.refused("[{reshard_after_forward: true}]"), holds("missing key \"modules\""));
   CHECK_THAT(blocks.refused("[{modules: h.0, forward_prefetch: [norm]}]"),

@@ -106,6 +106,16 @@ std::vector<std::string> idle_key_notes(const Scenario& scenario) {
         !keys.empty())
       notes.push_back(fmt::format("{}: {} without effect here: of fsdp, and `compare` has no fsdp",
                                   scenario.name, keys));
+  const auto& policy = scenario.training.mp_policy;
+  const auto casts = [](const Training& training) {
+    return training.has_policy() && training.zero() != nullptr;
+  };
+  if (compares(Strategy::fsdp) && any(casts) && policy.param_dtype && policy.reduce_dtype &&
+      policy.param_dtype != policy.reduce_dtype)
+    notes.push_back(fmt::format(
+        "{}: training.mp_policy.reduce_dtype is of fsdp alone: gradients of DeepSpeed and "
+        "Megatron-LM travel in {} here, those of fsdp in {}",
+        scenario.name, name_of(*policy.param_dtype), name_of(*policy.reduce_dtype)));
   if (const std::string keys = zero_keys(scenario); !keys.empty())
     notes.push_back(fmt::format(
         "{}: {} without effect here: `compare` has no strategy of that name", scenario.name, keys));

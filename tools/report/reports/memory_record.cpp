@@ -189,20 +189,21 @@ std::vector<std::string> memory_warnings(const Comparison& run) {
   return warnings;
 }
 
+bool reserves_too_much(const Scenario& scenario, const StepMemory& memory) {
+  const Bytes device = scenario.cluster.device.memory;
+  return device > Bytes{} && has_pools(scenario) && fits(memory.peak, device) &&
+         memory.reserved + context_memory > device;
+}
+
 std::vector<std::string> reserved_notes(const Comparison& run) {
   std::vector<std::string> notes;
-  const Bytes device = run.scenario.cluster.device.memory;
-  for (std::size_t s = 0; s < run.compared.size(); ++s) {
-    const StepMemory& memory = run.memories[s];
-    if (device <= Bytes{} || !has_pools(run.scenario) || !fits(memory.peak, device) ||
-        memory.reserved + context_memory <= device)
-      continue;
-    notes.push_back(fmt::format(
-        "{}: {} fits, but PyTorch's allocator would reserve {:.3g} GiB, and {} has {:.3g}: each "
-        "time that its pools are full it waits for the device and gives free memory back",
-        run.scenario.name, strategy_label(run.compared[s].training), in_gib(memory.reserved),
-        shown_name(run.scenario.cluster.device.name, "device"), in_gib(device)));
-  }
+  const Device& device = run.scenario.cluster.device;
+  for (std::size_t s = 0; s < run.compared.size(); ++s)
+    if (const StepMemory& memory = run.memories[s]; reserves_too_much(run.scenario, memory))
+      notes.push_back(fmt::format(
+          "{}: {} fits, but PyTorch's allocator would reserve {:.3g} GiB, and {} has {:.3g}: {}",
+          run.scenario.name, strategy_label(run.compared[s].training), in_gib(memory.reserved),
+          shown_name(device.name, "device"), in_gib(device.memory), full_pools));
   return notes;
 }
 

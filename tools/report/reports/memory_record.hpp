@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/parallel/memory/peak_memory.hpp"
@@ -28,7 +29,12 @@ std::string memory_text(const Scenario& scenario, const std::vector<Result>& res
 std::string memory_warning(const Scenario& scenario, const std::string& name, Bytes peak);
 /// A line for each step that takes more than the device has.
 std::vector<std::string> memory_warnings(const Comparison& run);
-/// A line for each step that fits, and of which PyTorch's allocator would reserve more than that.
+/// What it means where PyTorch's allocator would reserve more than the device has.
+inline constexpr std::string_view full_pools =
+    "each time that its pools are full it waits for the device and gives free memory back";
+/// Does a step fit, while the pools of PyTorch's allocator would not?
+bool reserves_too_much(const Scenario& scenario, const StepMemory& memory);
+/// A line for each such step.
 std::vector<std::string> reserved_notes(const Comparison& run);
 
 }  // namespace ddpsim

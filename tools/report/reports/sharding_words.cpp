@@ -108,8 +108,12 @@ std::vector<SettingWords> words_of_zero(const Training& training) {
 std::string fsdp_keys(const Scenario& scenario, const Sharding& sharding) {
   const Training &training = sharding.training, &given = scenario.training;
   std::vector<Setting> keys{{"training.strategy", "fsdp"}};
-  if (const std::string units = units_text(scenario.workload, training); !units.empty())
-    keys.emplace_back("training.units", units);
+  // What the scenario has stays, but where another has to stand in its place.
+  const bool are_said =
+      !training.unit_settings.empty() ||
+      (are_blocks(scenario.workload, training) && are_blocks(scenario.workload, given));
+  const std::string units = are_said ? "" : units_text(scenario.workload, training);
+  if (!units.empty()) keys.emplace_back("training.units", units);
   const auto add = [&](bool is_said, const char* key, const auto& value) {
     if (is_said) keys.emplace_back(fmt::format("training.{}", key), fmt::format("{}", value));
   };
