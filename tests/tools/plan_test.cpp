@@ -40,13 +40,17 @@ bool was_simulated(const Json& candidate) {
   return !candidate["step_ms"].is_null();
 }
 
-/// The candidate's step as `run` predicts it.
-Json run_of(const std::string& file, const Json& candidate) {
+/// What `run` answers of the candidate.
+Json run_answer_of(const std::string& file, const Json& candidate) {
   Words words{"run", file, "-q", "--set",
               "compare=[" + candidate["strategy"].get<std::string>() + "]"};
   for (const auto& [key, value] : candidate["set"].items())
     words.insert(words.end(), {"--set", key + "=" + value.get<std::string>()});
-  return json_of(words)["results"][0];
+  return json_of(words);
+}
+/// The candidate's step as `run` predicts it.
+Json run_of(const std::string& file, const Json& candidate) {
+  return run_answer_of(file, candidate)["results"][0];
 }
 
 /// The lines from the one that begins so up to a blank one.
@@ -391,6 +395,36 @@ TEST_CASE("a plan tries those of ZeRO that the scenario compares", "[tools][plan
                        Catch::Contains("\"bf16\": {\"enabled\": true},\n\"zero_optimization\": "
                                        "{\n  \"stage\": ") &&
                        !Catch::Contains("fully_shard("));
+}
+
+TEST_CASE("of what fits a plan tells where PyTorch's allocator would reserve more than there is",
+          "[tools][plan]") {
+  const Scratch scratch;
+  const std::string file =
+      scratch
+          .write("llama.yaml",
+                 "workload: {model: llama3-8b, batch: 4, sequence: 2048, compute: bf16}\n"
+                 "cluster: {system: dgx-h100, nodes: 8}\ntraining: {strategy: fsdp}\n")
+          .string();
+  const auto pools_note = [](const Json& answer) {
+    for (const Json& note : answer["notes"])
+      if (note.get<std::string>().find("would reserve") != std::string::npos)
+        return note.get<std::string>();
+    return std::string();
+  };
+  const Json plan = planned(file, {"--strategies", "fsdp", "--batches", "4"});
+  int fit = 0, reserve_too_much = 0;
+  for (const Json& candidate : plan["candidates"]) {
+    if (!was_simulated(candidate)) continue;
+    ++fit;
+    reserve_too_much += pools_note(run_answer_of(file, candidate)).empty() ? 0 : 1;
+  }
+  REQUIRE(reserve_too_much > 0);
+  REQUIRE(reserve_too_much < fit);
+  CHECK_THAT(pools_note(plan),
+             Catch::StartsWith(fmt::format("of {} of the {} steps that fit, the first in place ",
+                                           reserve_too_much, fit)));
+  CHECK(pools_note(planned(file, {"--strategies", "fsdp", "--batches", "1"})).empty());
 }
 
 TEST_CASE("a part of a node is planned as one node", "[tools][plan]") {

@@ -400,7 +400,7 @@ std::string note_on_pools(const TrainingPlan& plan) {
   const auto first = std::find_if(plan.candidates.begin(), end, is_so);
   if (first == end) return "";
   return fmt::format(
-      "{} of {} steps fit, the first of them in place {}, but PyTorch's allocator would reserve "
+      "of {} of the {} steps that fit, the first in place {}, PyTorch's allocator would reserve "
       "more than {} has: {}; `ddpsim run` says how much",
       std::count_if(first, end, is_so), plan.simulated(), first - plan.candidates.begin() + 1,
       shown_name(plan.scenario.cluster.device.name, "device"), full_pools);
