@@ -91,8 +91,8 @@ def training_of(model):
     calls.sort(key=lambda call: -max(name.count('.') for name in call[0]))
     units = [(modules, state) for modules, state in calls if modules != [''] and _groups_of(state)]
     training: dict = {'strategy': 'fsdp'}
-    most = Counter(_reshards(state) for _, state in calls if _groups_of(state)).most_common(1)
-    most = most[0][0] if most else 'auto'
+    reshards = Counter(_reshards(state) for _, state in calls if _groups_of(state))
+    most = reshards.most_common(1)[0][0] if reshards else 'auto'
     if not units:
         notes.append('fully_shard wraps the model as one unit: a scenario has units of modules, '
                      'and takes the blocks where none are said')
