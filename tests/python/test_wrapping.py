@@ -128,6 +128,16 @@ def test_what_is_no_fsdp_has_no_keyword_arguments(scenario):
     assert plan.cheapest.record['cost_place'] == 1
 
 
+def test_a_zero_of_a_plan_has_what_its_project_takes(scenario):
+    plan = ddpsim.plan(scenario(), strategies='zero2', batches=[2])
+    assert all('"zero_optimization": {' in step.code for step in plan)
+    assert all(('"bf16": {"enabled": true}' in step.code) == ('training.mp_policy' in step.set)
+               for step in plan)
+    assert any('training.mp_policy' in step.set for step in plan)
+    with pytest.raises(ValueError, match='the strategy is zero2'):
+        plan.best.fully_shard_kwargs
+
+
 def test_where_nothing_fits_a_plan_is_empty_and_says_so(scenario):
     path = scenario(name='large')
     plan = ddpsim.plan(path, gpus=2, batches=1000000, strategies='bucketed')

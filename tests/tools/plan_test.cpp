@@ -275,6 +275,10 @@ TEST_CASE("what --set says of a plan's keys stays", "[tools][plan]") {
       planned(large_gpt(scratch, "{mp_policy: {param_dtype: bf16}, replicate: 4}"), few);
   CHECK(values_of(said, "training.mp_policy") == Values{"none"});
   CHECK(values_of(said, "training.replicate") == Values{"none"});
+  // Resharding among a number of ranks that the file says is tried beside the usual ways.
+  CHECK(values_of(usual, "training.reshard_after_forward") == Values{"auto", "false"});
+  CHECK(values_of(planned(large_gpt(scratch, "{reshard_after_forward: 8}"), few),
+                  "training.reshard_after_forward") == Values{"8", "auto", "false"});
   Words set = few;
   set.insert(set.end(),
              {"--set", "training.mp_policy.reduce_dtype=bf16", "--set", "training.replicate=1"});

@@ -224,6 +224,17 @@ TEST_CASE("keys and rows that nothing compared uses are noted", "[tools][units]"
   CHECK_THAT(done({"run", sums}).err, !Contains("without effect"));
   CHECK_THAT(done({"run", sums, "--set", "compare=[zero2]"}).err,
              Contains("training: mp_policy.reduce_dtype without effect here"));
+  const auto told_apart = [&](const std::string& types, const char* compared) {
+    const std::string both =
+        of_units(scratch, ", mp_policy: {" + types + "}", "compare: [fsdp, zero2]\n");
+    return done({"run", both, "--set", fmt::format("compare={}", compared)})
+               .err.find(
+                   "reduce_dtype is of fsdp alone: gradients of DeepSpeed and Megatron-LM "
+                   "travel in bf16 here, those of fsdp in fp32") != std::string::npos;
+  };
+  CHECK(told_apart("param_dtype: bf16, reduce_dtype: fp32", "[fsdp, zero2]"));
+  CHECK(!told_apart("param_dtype: bf16, reduce_dtype: fp32", "[bucketed, fsdp]"));
+  CHECK(!told_apart("param_dtype: bf16, reduce_dtype: bf16", "[fsdp, zero2]"));
   const std::string rows =
       of_units(scratch, "",
                "compare: [fsdp]\n"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 namespace ddpsim {
 
@@ -27,25 +28,19 @@ std::vector<std::string> names_for_units(const Workload& workload) {
 }
 
 std::vector<std::vector<std::int32_t>> block_units(std::span<const std::string> names) {
-  std::vector<std::vector<std::int32_t>> units;
-  std::map<std::string, std::size_t> numbers;
+  std::map<std::string, std::size_t> lists;
+  // By the list, and in it by the number: "layers.9" stands before "layers.10", whichever of them
+  // has parameters that are trained.
+  std::map<std::tuple<std::size_t, std::size_t, std::string>, std::vector<std::int32_t>> blocks;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string block = block_of(names[i]);
     if (block.empty()) continue;
-    const auto [found, is_new] = numbers.try_emplace(block, units.size());
-    if (is_new) units.emplace_back();
-    units[found->second].push_back(static_cast<std::int32_t>(i));
+    const std::string list = block.substr(0, block.rfind('.') + 1);  // npos + 1 is 0
+    const std::size_t place = lists.try_emplace(list, lists.size()).first->second;
+    blocks[{place, block.size(), block}].push_back(static_cast<std::int32_t>(i));
   }
-  // "layers.9" before "layers.10", whichever of them has parameters that are trained.
-  std::map<std::string, std::size_t> lists;
-  const auto place = [&](const std::vector<std::int32_t>& unit) {
-    const std::string block = block_of(names[static_cast<std::size_t>(unit.front())]);
-    const std::size_t number = block.rfind('.') + 1;  // npos + 1 is 0
-    const std::size_t list = lists.try_emplace(block.substr(0, number), lists.size()).first->second;
-    return std::tuple(list, block.size(), block);
-  };
-  for (const auto& unit : units) place(unit);
-  std::ranges::sort(units, {}, place);
+  std::vector<std::vector<std::int32_t>> units;
+  for (auto& [key, unit] : blocks) units.push_back(std::move(unit));
   return units;
 }
 

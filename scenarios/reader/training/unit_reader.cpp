@@ -204,10 +204,10 @@ class Units {
   std::string known() const {
     constexpr std::size_t most = 8;
     std::vector<std::string> patterns;
-    for (const Parameter& parameter : workload_.parameters) {
-      std::string name = block_of(parameter.name);
+    for (const std::string& parameter : names_for_units(workload_)) {
+      std::string name = block_of(parameter);
       if (name.empty())
-        name = parameter.name.substr(0, std::min(parameter.name.rfind('.'), parameter.name.size()));
+        name = parameter.substr(0, std::min(parameter.rfind('.'), parameter.size()));
       else
         name = name.substr(0, name.rfind('.') + 1) + "*";
       name = name.substr(0, longest_shown);
